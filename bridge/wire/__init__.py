@@ -1,0 +1,1 @@
+"""What crosses the wall, with no I/O: errors, values, frames."""
