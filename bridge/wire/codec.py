@@ -62,11 +62,14 @@ def _refuse_ext(code: int, data: bytes) -> Any:
     raise FrameError("ext types do not cross the bridge")
 
 
-def encode(value: Any) -> bytes:
+def encode(value: Any, *, parsed: bool = False) -> bytes:
     """`value` (JSON types, bytes, and ints of up to 64 bits) as msgpack.
 
-    Raises Unserializable with the path of the first part that cannot cross.
+    `parsed` says that the value came out of a JSON or msgpack parser, so that its keys are known to be strings and the
+    walk over it can be saved. Raises Unserializable with the path of the first part that cannot cross.
     """
+    if not parsed and type(value) in (dict, list, tuple):
+        check(value)
     try:
         data = msgpack.packb(value, use_bin_type=True, strict_types=True)
     except (TypeError, ValueError, OverflowError, RecursionError, UnicodeEncodeError):

@@ -1,4 +1,4 @@
-"""How the host reads a worker's frame: decoded once within limits, then validated strictly. Any doubt is a FrameError."""
+"""How the host reads a worker's frame: decoded once within limits, then validated. Any doubt is a FrameError."""
 
 from __future__ import annotations
 
