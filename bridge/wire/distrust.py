@@ -56,7 +56,7 @@ def read(body: bytes) -> frames.Ready | frames.Pending | frames.Ended:
     return _named(kind, fields)
 
 
-def _named(kind: type[Any], fields: tuple[Any, ...]) -> Any:
+def _named(kind: type[Any], fields: tuple[Any, ...]) -> frames.Ready | frames.Pending | frames.Ended:
     if kind is frames.Pending:
         version, type_, run, calls, logs, emitted, wake, usage = fields
         return frames.Pending(
