@@ -1,0 +1,88 @@
+"""How a figure is taken: many samples, the median and the tail, and never a single absolute time without its spread."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One row of the results: `value` in `unit`, its spread, and the target it is held against (if any).
+
+    `better` is `lower` or `higher`; `extra` holds what else was seen, such as p99 or a sample count.
+    """
+
+    probe: str
+    name: str
+    value: float
+    unit: str
+    target: float | None = None
+    better: str = "lower"
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def met(self) -> bool | None:
+        if self.target is None:
+            return None
+        return self.value <= self.target if self.better == "lower" else self.value >= self.target
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"met": self.met}
+
+
+def spread(samples: Sequence[float]) -> dict[str, float]:
+    """Minimum, p99 and sample count of `samples`, in their own unit."""
+    ordered = sorted(samples)
+    return {
+        "min": ordered[0],
+        "p99": ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))],
+        "samples": float(len(ordered)),
+    }
+
+
+def timed(call: Callable[[], object], *, samples: int, warmup: int = 20) -> list[float]:
+    """Seconds per call of `call`, `samples` times after `warmup`, with the collector off as timeit does."""
+    for _ in range(warmup):
+        call()
+    taken = []
+    gc.disable()
+    try:
+        for _ in range(samples):
+            start = time.perf_counter()
+            call()
+            taken.append(time.perf_counter() - start)
+    finally:
+        gc.enable()
+    return taken
+
+
+async def timed_async(call: Callable[[], Awaitable[object]], *, samples: int, warmup: int = 20) -> list[float]:
+    """Seconds per awaited call, like `timed`."""
+    for _ in range(warmup):
+        await call()
+    taken = []
+    for _ in range(samples):
+        start = time.perf_counter()
+        await call()
+        taken.append(time.perf_counter() - start)
+    return taken
+
+
+def latency(
+    probe: str, name: str, seconds: Sequence[float], *, unit: str = "ms", target: float | None = None
+) -> Figure:
+    """The median of `seconds` as a Figure in `unit` (`ms` or `µs`)."""
+    scale = {"ms": 1e3, "µs": 1e6}[unit]
+    scaled = [s * scale for s in seconds]
+    return Figure(probe, name, statistics.median(scaled), unit, target, extra=spread(scaled))
+
+
+def ratio(probe: str, name: str, ours: Sequence[float], theirs: Sequence[float], *, target: float | None) -> Figure:
+    """The median of the pairwise ratios ours/theirs, where sample i of both was taken back to back."""
+    pairs = [a / b for a, b in zip(ours, theirs, strict=True)]
+    return Figure(probe, name, statistics.median(pairs), "×", target, extra=spread(pairs))
