@@ -1,0 +1,205 @@
+"""The handle of Executor: everything a door can do, one method each. Doors translate; they decide nothing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from executor.composition import Parts, assemble
+from runtime.results import RunEvent, RunPage, RunRecord, RunResult, StoredResult
+
+if TYPE_CHECKING:
+    from bridge.toolbox import AddReport
+    from executor.config import Config
+    from executor.keys import Keyring
+
+Language = Literal["typescript", "javascript", "python"]
+Isolation = Literal["shared", "run"]
+
+
+class Executor:
+    """A running Executor: workers, catalog, tool proxy and store behind one handle. Made by `Executor.open`."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, home: str | Path | None = None, *, config: Config | None = None) -> AsyncIterator[Executor]:
+        """Open the home directory `home` (made when missing; None keeps everything in memory) and start the workers.
+
+        `config` defaults to `Config.load(home)`: `<home>/config.toml`, then `EXECUTOR_*` of the environment. Leaving
+        the block cancels what still runs, records it, and stops the workers. Raises ConfigError when the home cannot
+        be used: another process has it open, it was written by a newer version, or its store is damaged.
+        """
+        async with assemble(home, config) as parts:
+            yield cls(parts)
+
+    async def close(self) -> None:
+        """Cancel what runs, record it, stop the workers. Called by leaving the `open` block; safe to call again."""
+        await self._parts.close()
+
+    # Runs
+
+    async def run(
+        self,
+        code: str,
+        *,
+        language: Language | str | None = None,
+        input: Any = None,
+        budgets: Mapping[str, Any] | None = None,
+        toolkit: str | None = None,
+        labels: Mapping[str, str] | Sequence[str] | None = None,
+        wait: bool = True,
+        isolation: Isolation | str | None = None,
+        principal: str = "sdk",
+        idempotency_key: str | None = None,
+    ) -> RunResult:
+        """Run a script. A script that fails is an answer (`status="failed"`), not an exception.
+
+        `language` is `typescript` (the default; plain JavaScript runs as it is), `javascript` or `python`. `input` is
+        JSON data or bytes. With `wait=False` the answer comes as soon as the run's record is durable, with status
+        `queued`. The same `idempotency_key` with the same request gives the run that exists already. Cancelling the
+        task that waits here cancels the run.
+
+        Raises InvalidRequest, PayloadTooLarge (source or input over its budget), Conflict (the idempotency key was used
+        for another request), Overloaded (no place and the queue is full) and StorageFull; in each case nothing ran.
+        """
+        return await self._parts.runs.run(
+            code,
+            language=language,
+            input=input,
+            budgets=budgets,
+            toolkit=toolkit,
+            labels=labels,
+            wait=wait,
+            isolation=isolation,
+            principal=principal,
+            idempotency_key=idempotency_key,
+        )
+
+    async def get_run(self, run_id: str) -> RunRecord:
+        """The run as it stands now. Raises NotFound."""
+        return await self._parts.runs.get(run_id)
+
+    async def list_runs(
+        self,
+        *,
+        status: str | None = None,
+        label: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> RunPage:
+        """Runs, newest first; `label` is `key` or `key=value`, `limit` 1 to 500. Raises InvalidRequest."""
+        return await self._parts.runs.list(status=status, label=label, limit=limit, cursor=cursor)
+
+    def events(self, run_id: str, *, after: int = 0) -> AsyncIterator[RunEvent]:
+        """The events of a run with a `seq` above `after`: those that happened, then those to come, until `result`.
+
+        Raises NotFound at the first step of the iteration.
+        """
+        return self._parts.runs.events(run_id, after=after)
+
+    async def wait_run(self, run_id: str) -> RunRecord:
+        """The run's record once it has ended. Raises NotFound."""
+        return await self._parts.runs.wait(run_id)
+
+    async def cancel_run(self, run_id: str) -> RunRecord:
+        """Cancel a run and wait until it has ended; a run that has ended stays as it is. Raises NotFound."""
+        return await self._parts.runs.cancel(run_id)
+
+    @overload
+    async def run_result(self, run_id: str) -> Any: ...
+    @overload
+    async def run_result(self, run_id: str, *, offset: int, length: int | None = None) -> StoredResult: ...
+    async def run_result(self, run_id: str, *, offset: int | None = None, length: int | None = None) -> Any:
+        """The whole result of a completed run as a Python value, inline or stored.
+
+        With `offset` (and `length`, bytes), a StoredResult: that slice of the result's JSON document. Raises NotFound,
+        Conflict when the run has no result, InvalidRequest for a slice that is not one.
+        """
+        if offset is None:
+            return await self._parts.runs.result(run_id)
+        return await self._parts.runs.result_slice(run_id, offset, length)
+
+    # Tools
+
+    def tool(
+        self,
+        path: str,
+        fn: Callable[[dict[str, Any]], Any],
+        *,
+        description: str = "",
+        input_schema: dict[str, Any] | None = None,
+        output_schema: dict[str, Any] | None = None,
+        side_effect: Literal["read", "write", "delete", "unknown"] = "unknown",
+    ) -> None:
+        """Make the Python function `fn` (plain or async, called with the arguments as a dict) a tool at `path`.
+
+        `path` is `<integration>.<scope>.<connection>.<tool>`. The tool lives as long as this handle. Raises
+        InvalidRequest for a path that is not one, Conflict for one in use.
+        """
+        self._parts.toolbox.add_code(
+            path,
+            fn,
+            description=description,
+            input_schema=input_schema,
+            output_schema=output_schema,
+            side_effect=side_effect,
+        )
+
+    async def add_openapi(self, name: str, source: str | Path | Mapping[str, Any], **options: Any) -> AddReport:
+        """Add the operations of an OpenAPI 3.x document (file, URL or dict) as tools `<name>.<scope>.<connection>.…`.
+
+        Options: `base_url`, `scope="org"`, `connection="main"`, `auth`, `secret` and `allow_private` (private addresses
+        that this integration may reach). Raises ImportFailed when the document cannot be used: nothing was added.
+        """
+        return await self._parts.toolbox.add_openapi(name, source, **options)
+
+    async def add_http(self, name: str, **options: Any) -> AddReport:
+        """Add a raw HTTP integration whose hosts are exactly those of the option `allow`."""
+        return await self._parts.toolbox.add_http(name, **options)
+
+    async def call(
+        self,
+        path: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        meta: bool = False,
+        principal: str = "sdk",
+        door: Literal["http", "cli", "sdk", "mcp"] = "sdk",
+    ) -> Any:
+        """Call one tool; with `meta`, `{"value", "http"}`. Raises ToolError, the same that a script sees."""
+        return await self._parts.runs.call(path, dict(args or {}), meta=meta, principal=principal, door=door)
+
+    async def search(
+        self, query: str, *, limit: int = 10, cursor: str | None = None, integration: str | None = None
+    ) -> dict[str, Any]:
+        """Ranked tools, the same answer that `tools.search` gives a script: `{"items", "total", "next"}`."""
+        asked = {"query": query, "limit": limit, "cursor": cursor, "integration": integration}
+        found: dict[str, Any] = await self.call(
+            "$search", {key: value for key, value in asked.items() if value is not None}
+        )
+        return found
+
+    async def describe(self, path: str) -> dict[str, Any]:
+        """Signature, schemas and docs of one tool. Raises ToolError(tool_not_found) with suggestions."""
+        described: dict[str, Any] = await self.call("$describe", {"path": path})
+        return described
+
+    def tools(self) -> list[dict[str, Any]]:
+        """Every tool that a caller may see, by path: `{"path", "title", "description", "side_effect"}`."""
+        return self._parts.toolbox.list_tools()
+
+    # The house
+
+    @property
+    def keys(self) -> Keyring:
+        """The bearer keys of this home."""
+        return self._parts.keys
+
+    def health(self) -> dict[str, Any]:
+        """`{"status", "version", "isolation": {...}, "store": {...}, "runs": {...}}`, from memory: it never blocks."""
+        return self._parts.health()
