@@ -1,0 +1,1 @@
+"""Secrets of connections, resolved in the host and as late as possible."""

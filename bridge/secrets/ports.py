@@ -1,0 +1,121 @@
+"""The secret ports: providers that turn a reference into a value, and the stores that the local provider needs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from bridge.wire.errors import InvalidRequest
+
+MIN_LENGTH = 8
+"""Characters of the shortest secret: anything shorter cannot be masked without damaging ordinary text."""
+
+
+class SecretRef(NamedTuple):
+    """A reference such as `local:github`, `env:GITHUB_TOKEN` or `file:/run/secrets/github`."""
+
+    provider: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"{self.provider}:{self.key}"
+
+
+def parse_ref(text: str) -> SecretRef:
+    """Raises InvalidRequest when `text` is not `provider:key`."""
+    provider, separator, key = text.partition(":")
+    if not separator or not provider.isascii() or not provider.isalpha() or not key or not key.isprintable():
+        raise InvalidRequest(
+            "A secret reference looks like local:NAME, env:NAME or file:/PATH.",
+            hint="Store a value first with `executor secret set NAME`, then refer to it as local:NAME.",
+        )
+    return SecretRef(provider.lower(), key)
+
+
+class Secret:
+    """A secret value in the host. It shows itself only through `reveal`."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Secret(…)"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a secret is not pickled")
+
+
+class SecretMissing(Exception):
+    """Raised when a reference leads to nothing usable; `reason` is fit to show and holds no value."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class SecretProvider(Protocol):
+    """One kind of reference. `key` is what follows the colon; `scope` is the connection's."""
+
+    async def resolve(self, scope: str, key: str) -> Secret:
+        """Raises SecretMissing when there is no such secret, or it is not usable."""
+        ...
+
+
+class SecretRow(NamedTuple):
+    """A sealed value: `sealed` is nonce and ciphertext."""
+
+    scope: str
+    name: str
+    version: int
+    sealed: bytes
+    created_at: float
+
+
+class SecretStore(Protocol):
+    """Rows of sealed secrets. Each method is one transaction, durable when it returns."""
+
+    async def secret(self, scope: str, name: str) -> SecretRow | None: ...
+
+    async def put_secret(self, row: SecretRow) -> None: ...
+
+    async def delete_secret(self, scope: str, name: str) -> bool: ...
+
+    async def secret_names(self, scope: str) -> list[str]: ...
+
+
+class KeyStore(Protocol):
+    """Where the key-check value lives: beside the sealed rows, so that the wrong key is noticed before it is used."""
+
+    async def key_check(self) -> bytes | None: ...
+
+    async def put_key_check(self, value: bytes) -> None: ...
+
+
+class MemorySecrets:
+    """A SecretStore and KeyStore that forgets everything when the process ends."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, str], SecretRow] = {}
+        self._check: bytes | None = None
+
+    async def secret(self, scope: str, name: str) -> SecretRow | None:
+        return self._rows.get((scope, name))
+
+    async def put_secret(self, row: SecretRow) -> None:
+        self._rows[row.scope, row.name] = row
+
+    async def delete_secret(self, scope: str, name: str) -> bool:
+        return self._rows.pop((scope, name), None) is not None
+
+    async def secret_names(self, scope: str) -> list[str]:
+        return sorted(name for owner, name in self._rows if owner == scope)
+
+    async def key_check(self) -> bytes | None:
+        return self._check
+
+    async def put_key_check(self, value: bytes) -> None:
+        self._check = value

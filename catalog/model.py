@@ -1,0 +1,188 @@
+"""What can be called, as plain data: tools, connections, manifests, and the two ports of an integration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol
+
+from catalog.origin import Reach, Url
+
+SideEffect = Literal["read", "write", "delete", "unknown"]
+Carrier = Literal["header", "query", "cookie", "basic"]
+Schema = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as its integration declares it, before a connection gives it an address.
+
+    Schemas are JSON Schema 2020-12; their `$ref`s point at `#/$defs/<name>`, which the manifest holds once for all its
+    tools. `binding` belongs to the integration alone; it is JSON data wherever the catalog is stored.
+    """
+
+    name: str
+    title: str = ""
+    description: str = ""
+    input_schema: Schema | None = None
+    output_schema: Schema | None = None
+    side_effect: SideEffect = "unknown"
+    binding: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One callable thing under its full address, `<integration>.<scope>.<connection>.<name>`."""
+
+    path: str
+    integration: str
+    scope: str
+    connection: str
+    spec: ToolSpec
+    definitions: Mapping[str, Schema]
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def title(self) -> str:
+        return self.spec.title
+
+    @property
+    def description(self) -> str:
+        return self.spec.description
+
+    @property
+    def input_schema(self) -> Schema | None:
+        return self.spec.input_schema
+
+    @property
+    def output_schema(self) -> Schema | None:
+        return self.spec.output_schema
+
+    @property
+    def side_effect(self) -> SideEffect:
+        return self.spec.side_effect
+
+    @property
+    def binding(self) -> Any:
+        return self.spec.binding
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where one credential of a connection goes in a request.
+
+    `name` is the security scheme that it satisfies (empty: every request). `secret` is a SecretRef such as
+    `env:TOKEN`, never a value. `field` is the header, query or cookie name; `basic` uses `username` instead.
+    """
+
+    name: str
+    carrier: Carrier
+    field: str
+    secret: str
+    prefix: str = ""
+    username: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """An account of an integration within a scope. No placements: calls go out without a credential."""
+
+    integration: str
+    scope: str
+    name: str
+    placements: tuple[Placement, ...] = ()
+
+    @property
+    def label(self) -> str:
+        return f"{self.integration}.{self.scope}.{self.name}"
+
+
+class Diagnostic(NamedTuple):
+    """Something an importer left out or bent: `where` is a JSON pointer into the document."""
+
+    where: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What an integration offers, as `resolve_tools` found it.
+
+    `reach` is where its requests may go; `schemes` are the ways to authenticate that its description declares.
+    """
+
+    tools: tuple[ToolSpec, ...]
+    title: str = ""
+    description: str = ""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    definitions: Mapping[str, Schema] = field(default_factory=dict)
+    reach: tuple[Reach, ...] = ()
+    schemes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    security: Sequence[Sequence[str]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundRequest:
+    """A request without its credentials. `url` is what will be sent, byte for byte.
+
+    `credentials` names the placements that the operation asks for; None means every one of the connection.
+    """
+
+    method: str
+    url: Url
+    headers: Sequence[tuple[str, str]] = ()
+    body: bytes | None = None
+    credentials: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundResponse:
+    """The answer, its body complete and decoded from any content coding. `credentialed`: a credential was sent."""
+
+    status: int
+    headers: Sequence[tuple[str, str]]
+    body: bytes
+    credentialed: bool = False
+
+    def header(self, name: str) -> str | None:
+        """The first header of that lower-case name."""
+        return next((value for key, value in self.headers if key == name), None)
+
+
+class ToolValue(NamedTuple):
+    """What a call gives back. `http` is `{"status": int, "headers": {name: value}}` where HTTP was spoken."""
+
+    value: Any
+    http: dict[str, Any] | None = None
+
+
+class Outbound(Protocol):
+    """The one way out of an integration, already narrowed to its hosts and its connection."""
+
+    async def send(self, request: OutboundRequest) -> OutboundResponse:
+        """Check, credential and send `request`. Raises ToolError when it may not or could not be sent."""
+        ...
+
+    async def announce(self) -> None:
+        """Say that an effect is about to happen by other means than `send`; it is recorded first."""
+        ...
+
+
+class Integration(Protocol):
+    """A source of tools: the open seam of the catalog.
+
+    `resolve_tools` turns its configuration (JSON data) into a manifest and raises ImportFailed when nothing can be
+    made of it. `invoke` makes one call with validated arguments and raises ToolError when it fails.
+    """
+
+    kind: str
+    name: str
+
+    def resolve_tools(self, config: Mapping[str, Any]) -> Manifest: ...
+
+    async def invoke(
+        self, tool: Tool, args: dict[str, Any], connection: Connection, outbound: Outbound
+    ) -> ToolValue: ...
