@@ -1,0 +1,249 @@
+"""What may be called: rules, and how they decide.
+
+A rule sits on a target (`*`, an integration, or `integration.scope.connection`) with a glob over the tool part and an
+effect, and is said by a scope. Without a rule the side effect decides: read is approved, everything else needs a
+human. Within one scope the connection's rule beats the integration's, which beats `*`; then the more specific glob
+beats the broader; ties go to the most restrictive. Where several scopes have a rule, the most restrictive wins.
+
+Grammar of a glob: letters, digits, `_`, `-`, `.` stand for themselves, `*` for any run of characters, dots included.
+Nothing else is accepted.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple, Protocol, cast
+
+from bridge.wire.errors import InvalidRequest
+from catalog import address
+from catalog.model import SideEffect, Tool
+
+Effect = Literal["approve", "require_approval", "block"]
+
+SEVERITY: Final[dict[Effect, int]] = {"approve": 0, "require_approval": 1, "block": 2}
+DEFAULTS: Final[dict[SideEffect, Effect]] = {
+    "read": "approve",
+    "write": "require_approval",
+    "delete": "require_approval",
+    "unknown": "require_approval",
+}
+MAX_PATTERN: Final = 256
+_PATTERN: Final = re.compile(r"\A[A-Za-z0-9_.*-]+\Z")
+
+
+class RuleRow(NamedTuple):
+    """A rule as it is stored."""
+
+    id: str
+    scope: str
+    target: str
+    pattern: str
+    effect: str
+    reason: str
+    created_at: float
+
+
+class PolicyStore(Protocol):
+    """Each method is one transaction, durable when it returns."""
+
+    async def rules(self) -> list[RuleRow]: ...
+
+    async def put_rule(self, row: RuleRow) -> None: ...
+
+    async def delete_rule(self, rule_id: str) -> bool: ...
+
+
+class MemoryPolicies:
+    """A PolicyStore that forgets everything when the process ends."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, RuleRow] = {}
+
+    async def rules(self) -> list[RuleRow]:
+        return list(self._rows.values())
+
+    async def put_rule(self, row: RuleRow) -> None:
+        self._rows[row.id] = row
+
+    async def delete_rule(self, rule_id: str) -> bool:
+        return self._rows.pop(rule_id, None) is not None
+
+
+class Glob:
+    """A pattern over tool names, matched in one pass over the name.
+
+    Raises InvalidRequest for a pattern that the grammar does not have, so that a mistake never matches more or less
+    than it says.
+    """
+
+    __slots__ = ("_first", "_last", "_middle", "exact", "literals", "pattern", "stars")
+
+    def __init__(self, pattern: str) -> None:
+        if not _PATTERN.match(pattern) or len(pattern) > MAX_PATTERN or "**" in pattern:
+            raise InvalidRequest(
+                f"{pattern[:80]!r} is not a tool pattern.",
+                hint="Letters, digits, _ - and . stand for themselves; a single * stands for any run of characters.",
+            )
+        self.pattern = pattern
+        parts = pattern.split("*")
+        self.stars = len(parts) - 1
+        self.exact = self.stars == 0
+        self.literals = len(pattern) - self.stars
+        self._first, self._middle, self._last = parts[0], parts[1:-1], parts[-1]
+
+    @property
+    def specificity(self) -> tuple[bool, int]:
+        """Larger is more specific: a name without a star first, then by the number of literal characters."""
+        return self.exact, self.literals
+
+    def matches(self, name: str) -> bool:
+        if self.exact:
+            return name == self.pattern
+        end = len(name) - len(self._last)
+        at = len(self._first)
+        if at > end or not name.startswith(self._first) or not name.endswith(self._last):
+            return False
+        for part in self._middle:
+            found = name.find(part, at, end)
+            if found < 0:
+                return False
+            at = found + len(part)
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    id: str
+    scope: str
+    target: str
+    glob: Glob
+    effect: Effect
+    reason: str
+    created_at: float
+
+    @property
+    def level(self) -> int:
+        """0 for `*`, 1 for an integration, 2 for a connection."""
+        return 0 if self.target == "*" else 2 if "." in self.target else 1
+
+    @property
+    def rank(self) -> tuple[int, tuple[bool, int], int]:
+        """Of the rules of one scope that apply, the one of the highest rank decides."""
+        return self.level, self.glob.specificity, SEVERITY[self.effect]
+
+    def applies(self, tool: Tool) -> bool:
+        return self._targets(tool) and self.glob.matches(tool.name)
+
+    def _targets(self, tool: Tool) -> bool:
+        return self.target in ("*", tool.integration, f"{tool.integration}.{tool.scope}.{tool.connection}")
+
+    def as_dict(self) -> dict[str, Any]:
+        facts = {"id": self.id, "scope": self.scope, "target": self.target, "pattern": self.glob.pattern}
+        return facts | {"effect": self.effect, "reason": self.reason}
+
+    def row(self) -> RuleRow:
+        return RuleRow(
+            self.id, self.scope, self.target, self.glob.pattern, self.effect, self.reason, self.created_at
+        )
+
+
+def new_rule(target: str, pattern: str, effect: str, *, scope: str, reason: str = "") -> Rule:
+    """A rule fit to be stored. Raises InvalidRequest for a target, pattern, effect or scope that is not one."""
+    if effect not in SEVERITY:
+        raise InvalidRequest(f"{effect[:40]!r} is not an effect.", hint="Effects: approve, require_approval, block.")
+    parts = target.split(".")
+    if target != "*" and (len(parts) not in (1, 3) or not all(address.is_name(part) for part in parts)):
+        raise InvalidRequest(
+            f"{target[:80]!r} is not a policy target.",
+            hint="A target is *, an integration's name, or <integration>.<scope>.<connection>.",
+        )
+    if scope not in address.SCOPES:
+        raise InvalidRequest(f"{scope[:40]!r} is not a scope.", hint=f"Scopes: {', '.join(address.SCOPES)}.")
+    rule_id = "pol_" + secrets.token_hex(8)
+    return Rule(rule_id, scope, target, Glob(pattern), cast(Effect, effect), reason[:500], time.time())
+
+
+def read_rule(row: RuleRow) -> Rule:
+    """A stored rule. Raises InvalidRequest when the row does not hold one: a rule that cannot be read is never
+    skipped, because skipping it could allow what it forbids."""
+    rule = new_rule(row.target, row.pattern, row.effect, scope=row.scope, reason=row.reason)
+    return Rule(row.id, rule.scope, rule.target, rule.glob, rule.effect, rule.reason, row.created_at)
+
+
+class Decision(NamedTuple):
+    """`rule` is the one that decided; None when the side effect's default did."""
+
+    effect: Effect
+    rule: Rule | None
+    reason: str
+
+
+def decide(tool: Tool, rules: Iterable[Rule]) -> Decision:
+    """What the rules say about a call of `tool`; their order does not matter."""
+    best: dict[str, Rule] = {}
+    for rule in rules:
+        if rule.applies(tool):
+            rival = best.get(rule.scope)
+            if rival is None or (rule.rank, rule.id) > (rival.rank, rival.id):
+                best[rule.scope] = rule
+    if not best:
+        effect = DEFAULTS[tool.side_effect]
+        return Decision(effect, None, f"no rule applies, and the default for side effect {tool.side_effect} is {effect}")
+    rule = max(best.values(), key=lambda rule: (SEVERITY[rule.effect], rule.id))
+    reason = f"rule {rule.id} of scope {rule.scope}: {rule.effect} {rule.target} {rule.glob.pattern}"
+    return Decision(rule.effect, rule, reason)
+
+
+class Policy:
+    """The rules in force, with a decision remembered for each tool until a rule changes."""
+
+    def __init__(self, rules: Sequence[Rule] = ()) -> None:
+        self._rules = {rule.id: rule for rule in rules}
+        self._decided: dict[tuple[str, str], Decision] = {}
+        self.version = 0
+
+    def add(self, rule: Rule) -> None:
+        self._rules[rule.id] = rule
+        self._changed()
+
+    def remove(self, rule_id: str) -> None:
+        del self._rules[rule_id]
+        self._changed()
+
+    def _changed(self) -> None:
+        self._decided.clear()
+        self.version += 1
+
+    def get(self, rule_id: str) -> Rule | None:
+        return self._rules.get(rule_id)
+
+    def rules(self) -> list[Rule]:
+        return sorted(self._rules.values(), key=lambda rule: (rule.created_at, rule.id))
+
+    def decide(self, tool: Tool) -> Decision:
+        key = (tool.path, tool.side_effect)
+        decision = self._decided.get(key)
+        if decision is None:
+            decision = self._decided[key] = decide(tool, self._rules.values())
+        return decision
+
+    def hides(self, tool: Tool) -> bool:
+        """Whether list, search and describe act as if the tool were not there."""
+        return bool(self._rules) and self.decide(tool).effect == "block"
+
+    def explain(self, tool: Tool) -> dict[str, Any]:
+        """Which rule decides for `tool`, and every rule that applies to it, strongest of each scope first."""
+        decision = self.decide(tool)
+        applying = sorted((rule for rule in self._rules.values() if rule.applies(tool)), key=lambda rule: rule.rank)
+        return {
+            "path": tool.path,
+            "side_effect": tool.side_effect,
+            "effect": decision.effect,
+            "rule": decision.rule.as_dict() if decision.rule else None,
+            "reason": decision.reason,
+            "applying": [rule.as_dict() for rule in reversed(applying)],
+        }
