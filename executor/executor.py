@@ -11,7 +11,9 @@ from executor.composition import Parts, assemble
 from runtime.results import RunEvent, RunPage, RunRecord, RunResult, StoredResult
 
 if TYPE_CHECKING:
-    from bridge.toolbox import AddReport
+    from bridge.proxy import Door
+    from bridge.toolbox import AddReport, Auth, Toolbox
+    from catalog.model import SideEffect
     from executor.config import Config
     from executor.keys import Keyring
 
@@ -131,67 +133,118 @@ class Executor:
         path: str,
         fn: Callable[[dict[str, Any]], Any],
         *,
+        title: str = "",
         description: str = "",
         input_schema: dict[str, Any] | None = None,
         output_schema: dict[str, Any] | None = None,
-        side_effect: Literal["read", "write", "delete", "unknown"] = "unknown",
+        side_effect: SideEffect = "unknown",
     ) -> None:
         """Make the Python function `fn` (plain or async, called with the arguments as a dict) a tool at `path`.
 
         `path` is `<integration>.<scope>.<connection>.<tool>`. The tool lives as long as this handle. Raises
         InvalidRequest for a path that is not one, Conflict for one in use.
         """
-        self._parts.toolbox.add_code(
+        self._parts.toolbox.add_code_tool(
             path,
             fn,
+            title=title,
             description=description,
             input_schema=input_schema,
             output_schema=output_schema,
             side_effect=side_effect,
         )
 
-    async def add_openapi(self, name: str, source: str | Path | Mapping[str, Any], **options: Any) -> AddReport:
-        """Add the operations of an OpenAPI 3.x document (file, URL or dict) as tools `<name>.<scope>.<connection>.…`.
+    async def add_openapi(
+        self,
+        name: str,
+        source: str | Path | bytes | dict[str, Any],
+        *,
+        base_url: str | None = None,
+        scope: str = "org",
+        connection: str = "main",
+        auth: Auth = None,
+        secret: str | None = None,
+        allow_private: Sequence[str] = (),
+        replace: bool = False,
+    ) -> AddReport:
+        """Add the operations of an OpenAPI 3.x document (file, URL, text or dict) as tools of integration `name`.
 
-        Options: `base_url`, `scope="org"`, `connection="main"`, `auth`, `secret` and `allow_private` (private addresses
-        that this integration may reach). Raises ImportFailed when the document cannot be used: nothing was added.
+        `secret` is the credential of the connection, a reference such as `env:TOKEN` or a value to keep; `auth` says
+        how it is sent. `allow_private` names private hosts that the integration may reach. Raises ImportFailed when
+        the document cannot be used, InvalidRequest, and Conflict for a name in use: nothing was added.
         """
-        return await self._parts.toolbox.add_openapi(name, source, **options)
+        return await self._parts.toolbox.add_openapi(
+            name,
+            source,
+            base_url=base_url,
+            scope=scope,
+            connection=connection,
+            auth=auth,
+            secret=secret,
+            allow_private=allow_private,
+            replace=replace,
+        )
 
-    async def add_http(self, name: str, **options: Any) -> AddReport:
-        """Add a raw HTTP integration whose hosts are exactly those of the option `allow`."""
-        return await self._parts.toolbox.add_http(name, **options)
+    async def add_http(
+        self,
+        name: str,
+        allow: Sequence[str],
+        *,
+        scope: str = "org",
+        connection: str = "main",
+        auth: Auth = None,
+        secret: str | None = None,
+        allow_private: Sequence[str] = (),
+        replace: bool = False,
+    ) -> AddReport:
+        """Add a raw HTTP integration that may reach exactly the hosts of `allow`. Options and errors as above."""
+        return await self._parts.toolbox.add_http(
+            name,
+            allow,
+            scope=scope,
+            connection=connection,
+            auth=auth,
+            secret=secret,
+            allow_private=allow_private,
+            replace=replace,
+        )
 
     async def call(
         self,
         path: str,
-        args: Mapping[str, Any] | None = None,
+        args: Any = None,
         *,
         meta: bool = False,
         principal: str = "sdk",
-        door: Literal["http", "cli", "sdk", "mcp"] = "sdk",
+        door: Door = "sdk",
+        toolkit: str | None = None,
     ) -> Any:
-        """Call one tool; with `meta`, `{"value", "http"}`. Raises ToolError, the same that a script sees."""
-        return await self._parts.runs.call(path, dict(args or {}), meta=meta, principal=principal, door=door)
+        """Call one tool; with `meta`, `{"value", "http"}`. Raises ToolError, the same that a script sees.
+
+        `args` is an object (None: an empty one). Cancelling the waiting task cancels the call.
+        """
+        return await self._parts.runs.call(path, args, meta=meta, principal=principal, door=door, toolkit=toolkit)
 
     async def search(
         self, query: str, *, limit: int = 10, cursor: str | None = None, integration: str | None = None
     ) -> dict[str, Any]:
         """Ranked tools, the same answer that `tools.search` gives a script: `{"items", "total", "next"}`."""
-        asked = {"query": query, "limit": limit, "cursor": cursor, "integration": integration}
-        found: dict[str, Any] = await self.call(
-            "$search", {key: value for key, value in asked.items() if value is not None}
-        )
-        return found
+        return self._parts.toolbox.search(query, limit=limit, cursor=cursor, integration=integration)
 
-    async def describe(self, path: str) -> dict[str, Any]:
-        """Signature, schemas and docs of one tool. Raises ToolError(tool_not_found) with suggestions."""
-        described: dict[str, Any] = await self.call("$describe", {"path": path})
-        return described
+    async def describe(self, path: str, *, schemas: bool = False) -> dict[str, Any]:
+        """Signature and docs of one tool, as in a script. Raises ToolError(tool_not_found) with suggestions."""
+        return self._parts.toolbox.describe(path, schemas=schemas)
 
-    def tools(self) -> list[dict[str, Any]]:
-        """Every tool that a caller may see, by path: `{"path", "title", "description", "side_effect"}`."""
-        return self._parts.toolbox.list_tools()
+    async def tools(
+        self, *, integration: str | None = None, limit: int = 100, cursor: str | None = None
+    ) -> dict[str, Any]:
+        """The tools that a caller may see, by path: `{"items", "total", "next"}`."""
+        return self._parts.toolbox.list_tools(integration=integration, limit=limit, cursor=cursor)
+
+    @property
+    def toolbox(self) -> Toolbox:
+        """The catalog and the bridge, for the doors that administer them: connections, secrets, policies."""
+        return self._parts.toolbox
 
     # The house
 

@@ -70,19 +70,30 @@ def to_json(value: Any) -> Any:
     raise Unserializable(f"a value of type {kind.__name__}")
 
 
-def from_json(value: Any, path: str = "$") -> Any:
-    """`value` with each `{"$bytes": "<base64>"}` as bytes. Raises InvalidRequest at one that is not base64."""
+def from_json(value: Any) -> Any:
+    """`value` with each `{"$bytes": "<base64>"}` as bytes.
+
+    Raises InvalidRequest, naming the path, at one that is not base64 or at a value nested too deep to cross.
+    """
+    return _read(value, ())
+
+
+def _read(value: Any, at: tuple[str, ...]) -> Any:
     kind = type(value)
+    if kind in _SCALARS:
+        return value
+    if len(at) > codec.MAX_DEPTH:
+        raise InvalidRequest(f"the value is nested deeper than {codec.MAX_DEPTH} levels")
     if kind is dict:
         if len(value) == 1 and type(value.get(BYTES_KEY)) is str:
             try:
                 return base64.b64decode(value[BYTES_KEY], validate=True)
             except (binascii.Error, ValueError):
-                raise InvalidRequest(f"{path}.{BYTES_KEY} is not base64") from None
-        out = {key: from_json(part, f"{path}.{key}") for key, part in value.items()}
+                raise InvalidRequest(f"{'.'.join(('$', *at, BYTES_KEY))} is not base64") from None
+        out = {key: _read(part, (*at, key)) for key, part in value.items()}
         return out if any(out[key] is not part for key, part in value.items()) else value
     if kind is list:
-        parts = [from_json(part, f"{path}[{index}]") for index, part in enumerate(value)]
+        parts = [_read(part, (*at, str(index))) for index, part in enumerate(value)]
         return parts if any(a is not b for a, b in zip(parts, value, strict=True)) else value
     return value
 
