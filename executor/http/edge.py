@@ -1,0 +1,245 @@
+"""The outermost ASGI layer: a request is canonical, addressed to us, in our format, from someone known, whole and in
+time before anything behind it sees it. The order of the checks is the order of the lines in `Edge._admit`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from bridge.wire.errors import (
+    ExecutorError,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+)
+from executor.http import strictjson
+from executor.http.answers import (
+    MethodNotAllowed,
+    MisdirectedRequest,
+    RequestTimeout,
+    error_answer,
+    internal_answer,
+)
+from executor.http.auth import Doorkeeper
+from executor.http.settings import EdgeSettings
+from executor.keys import Keyring
+
+log = structlog.get_logger("executor.http")
+
+METHODS: Final = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS")
+WITH_BODY: Final = frozenset({"POST", "PUT"})
+PUBLIC: Final = frozenset({"/health", "/healthz"})
+"""Paths that answer without a key."""
+ADMITTED: Final = "executor.admitted"
+
+_PATH: Final = re.compile(rb"/|(?:/(?:[A-Za-z0-9\-._~!$&'()*+,=:@]|%[0-9A-Fa-f]{2})+)+")
+_ESCAPE: Final = re.compile(rb"%(..)")
+_NEVER_ESCAPED: Final = frozenset(
+    [*range(0x20), 0x7F, *b"/\\%;", *b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"]
+)
+"""Escapes of these hide structure (control characters, `/`, `\\`, `%`, `;`), or only add a second spelling."""
+_HOST: Final = re.compile(
+    rb"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?)(?::([0-9]{1,5}))?"
+)
+_JSON_TYPE: Final = re.compile(rb'application/json(?:\s*;\s*charset="?utf-8"?)?', re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """What the edge found out. `body` is the parsed JSON, or `NO_BODY`; `principal` a key's id or `anonymous`."""
+
+    principal: str
+    known: bool
+    body: Any
+
+
+class _NoBody:
+    def __repr__(self) -> str:
+        return "NO_BODY"
+
+
+NO_BODY: Final = _NoBody()
+
+
+class ClientGone(Exception):
+    """Raised inside the application when the client has left: there is nobody to answer."""
+
+
+class Edge:
+    """Wraps the routed application. Every error that comes out of it becomes a typed JSON answer here."""
+
+    def __init__(self, app: ASGIApp, keyring: Keyring, settings: EdgeSettings) -> None:
+        self.app = app
+        self.settings = settings
+        self.doorkeeper = Doorkeeper(keyring)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            raise RuntimeError(f"this application does not speak {scope['type']}")
+        request = _Request(scope, receive)
+        started = False
+
+        async def watched_send(message: MutableMapping[str, Any]) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        answer: Response
+        try:
+            scope[ADMITTED] = await self._admit(request)
+            await self.app(scope, receive, watched_send)
+            return
+        except ClientGone:
+            return
+        except ExecutorError as e:
+            answer = error_answer(e, close=request.unread)
+        except HTTPException as e:
+            answer = error_answer(_translate(e), close=request.unread)
+        except Exception:
+            correlation_id = f"err_{secrets.token_hex(8)}"
+            log.exception("a request failed", correlation_id=correlation_id, method=scope["method"])
+            answer = internal_answer(correlation_id, close=request.unread)
+        if not started:
+            await answer(scope, receive, send)
+
+    async def _admit(self, request: _Request) -> Admitted:
+        request.check_method_and_path()
+        request.check_framing()
+        request.check_host(self.settings)
+        request.check_origin(self.settings)
+        request.check_format()
+        principal, known = await self._principal(request)
+        body = await self._body(request)
+        return Admitted(principal, known, body)
+
+    async def _principal(self, request: _Request) -> tuple[str, bool]:
+        if not self.settings.require_key:
+            return "anonymous", True
+        if request.scope["path"] in PUBLIC and b"authorization" not in request.headers:
+            return "anonymous", False
+        client = request.scope.get("client")
+        address = client[0] if client else ""
+        return await self.doorkeeper.admit(request.scope["headers"], request.scope["query_string"], address), True
+
+    async def _body(self, request: _Request) -> Any:
+        if not request.has_body:
+            return NO_BODY
+        limit = self.settings.body_limits.get(request.scope["path"], self.settings.body_bytes)
+        data = await request.read(limit, self.settings.body_deadline)
+        return strictjson.loads(data) if data else NO_BODY
+
+
+class _Request:
+    """One request's head, and its body while it is read."""
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.scope = scope
+        self.receive = receive
+        self.method: str = scope["method"]
+        self.headers: dict[bytes, list[bytes]] = {}
+        for name, value in scope["headers"]:
+            self.headers.setdefault(name, []).append(value)
+        length = self.headers.get(b"content-length")
+        self.length = int(length[0]) if length else None
+        self.has_body = bool(self.length) or b"transfer-encoding" in self.headers
+        self.unread = self.has_body
+
+    def check_method_and_path(self) -> None:
+        """One spelling for each path, so that what is authorised and what is routed cannot differ."""
+        if self.method not in METHODS:
+            raise MethodNotAllowed(f"the method {self.method[:20]} is not served", allow=METHODS)
+        raw: bytes = self.scope["raw_path"]
+        if not raw.startswith(b"/"):
+            raise InvalidRequest("the request target must be a path", hint="send `GET /path HTTP/1.1`")
+        segments = raw.split(b"/")
+        if not _PATH.fullmatch(raw) or b"." in segments or b".." in segments:
+            raise NotFound("there is nothing at this path")
+        if b"%" in raw and any(int(digits, 16) in _NEVER_ESCAPED for digits in _ESCAPE.findall(raw)):
+            raise NotFound("there is nothing at this path")
+
+    def check_framing(self) -> None:
+        """RFC 9112 §6.1: a message with both is an attempt at smuggling, or as good as one."""
+        if b"transfer-encoding" in self.headers and b"content-length" in self.headers:
+            self.unread = True
+            raise InvalidRequest("Content-Length and Transfer-Encoding must not come together")
+        if self.has_body and self.method not in WITH_BODY:
+            raise InvalidRequest(f"a {self.method} request takes no body")
+
+    def check_host(self, settings: EdgeSettings) -> None:
+        """Names we did not choose may point here by DNS rebinding; the address that was dialled cannot."""
+        values = self.headers.get(b"host", [])
+        match = _HOST.fullmatch(values[0]) if len(values) == 1 else None
+        if match is not None:
+            name = match[1].decode().lower()
+            if name in settings.hosts:
+                return
+            server = self.scope.get("server")
+            if server and name in (server[0], f"[{server[0]}]"):
+                return
+        raise MisdirectedRequest(
+            "this server does not answer to that Host", hint="`executor serve --allowed-host NAME` adds a name"
+        )
+
+    def check_origin(self, settings: EdgeSettings) -> None:
+        """A browser says where a script came from; ours is the only origin unless the operator named another."""
+        values = self.headers.get(b"origin")
+        if values is None:
+            return
+        own = b"%s://%s" % (self.scope["scheme"].encode(), self.headers[b"host"][0].lower())
+        if len(values) != 1 or (values[0] != own and values[0].decode("latin-1") not in settings.origins):
+            raise Forbidden("requests from that Origin are not accepted")
+
+    def check_format(self) -> None:
+        if self.method not in WITH_BODY:
+            return
+        types = self.headers.get(b"content-type", [])
+        if (self.has_body or types) and not (len(types) == 1 and _JSON_TYPE.fullmatch(types[0].strip())):
+            raise UnsupportedMediaType(
+                "the body must be JSON in UTF-8", hint="send one header `Content-Type: application/json`"
+            )
+        if any(value.strip().lower() != b"identity" for value in self.headers.get(b"content-encoding", [])):
+            raise UnsupportedMediaType("a compressed body is not accepted", hint="leave Content-Encoding out")
+
+    async def read(self, limit: int, deadline: float) -> bytearray:
+        """The body. Raises PayloadTooLarge as soon as it is known to be, RequestTimeout, ClientGone."""
+        if self.length is not None and self.length > limit:
+            raise _too_large(limit)
+        data = bytearray()
+        try:
+            async with asyncio.timeout(deadline):
+                more = True
+                while more:
+                    message = await self.receive()
+                    if message["type"] != "http.request":
+                        raise ClientGone
+                    data += message.get("body", b"")
+                    if len(data) > limit:
+                        raise _too_large(limit)
+                    more = message.get("more_body", False)
+        except TimeoutError:
+            raise RequestTimeout(f"the body did not arrive within {deadline:g} seconds") from None
+        self.unread = False
+        return data
+
+
+def _too_large(limit: int) -> PayloadTooLarge:
+    return PayloadTooLarge(f"the body is larger than {limit} bytes", details={"limit": limit})
+
+
+def _translate(error: HTTPException) -> ExecutorError:
+    """starlette's router speaks HTTPException; nothing else of ours raises it."""
+    if error.status_code == 404:
+        return NotFound("there is nothing at this path")
+    return InvalidRequest(error.detail)

@@ -1,0 +1,35 @@
+"""How the HTTP door is set up: whom it answers, and how much it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
+
+RUN_BODY_BYTES: Final = 9 * 1024 * 1024
+"""A source or an input at its ceiling of 8 MiB, and room for the rest of the request."""
+DOCUMENT_BODY_BYTES: Final = 40 * 1024 * 1024
+"""The largest public API descriptions are 20 to 30 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeSettings:
+    """What a request must satisfy before it is routed.
+
+    `hosts` are the names (lower case, no port; IPv6 in brackets) that the Host header may say, besides the address that
+    the connection came in on. `origins` are further origins allowed beside the server's own. Body limits are bytes,
+    `body_deadline` seconds; `body_limits` holds the paths whose limit differs.
+    """
+
+    require_key: bool = True
+    hosts: frozenset[str] = frozenset(LOOPBACK_NAMES)
+    origins: frozenset[str] = frozenset()
+    body_bytes: int = RUN_BODY_BYTES
+    body_limits: Mapping[str, int] = field(default_factory=lambda: {"/integrations": DOCUMENT_BODY_BYTES})
+    body_deadline: float = 10.0
+
+    @property
+    def largest_body(self) -> int:
+        return max(self.body_bytes, *self.body_limits.values())

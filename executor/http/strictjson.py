@@ -1,0 +1,111 @@
+"""JSON from a stranger: exactly one RFC 8259 value, with nothing that a second parser could read differently.
+
+The standard library accepts NaN, turns 1e999 into infinity, keeps the last of two equal keys, lets lone surrogates
+through and overflows the stack on depth; each of these is refused here, by name.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, Final
+
+from bridge.wire.errors import InvalidRequest
+
+MAX_DEPTH: Final = 100
+INT_MIN: Final = -(2**63)
+INT_MAX: Final = 2**64 - 1
+
+_UNUSUAL_NUMBER: Final = re.compile(rb"[0-9]{19}|[eE]\+?[0-9]{2}")
+"""Only a body with such digits can hold a number that is out of range; the others take the faster road."""
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+class NotJson(InvalidRequest):
+    """Raised when bytes are not one strict JSON value."""
+
+    code = "invalid_json"
+
+
+def loads(data: bytes | bytearray) -> Any:
+    """The value of `data` (UTF-8). Raises NotJson, saying what is wrong and where."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as e:
+        raise NotJson(f"the body is not UTF-8: byte {e.start} is out of place") from None
+    if not text.strip(" \t\r\n"):
+        raise NotJson("the body is empty", hint="send a JSON object")
+    decoder = _CAREFUL if _UNUSUAL_NUMBER.search(data) else _PLAIN
+    try:
+        value = decoder.decode(text)
+    except NotJson:
+        raise
+    except json.JSONDecodeError as e:
+        raise NotJson(f"the body is not JSON: {e.msg} at line {e.lineno} column {e.colno}") from None
+    except RecursionError:
+        raise NotJson(f"the body is nested deeper than {MAX_DEPTH} levels") from None
+    except ValueError:
+        raise NotJson("the body holds a number that is out of range") from None
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH:
+        _check_depth(value)
+    if _SURROGATE.search(data):
+        _check_surrogates(value)
+    return value
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise NotJson(f"the key {key[:100]!r} appears twice in one object")
+            seen.add(key)
+    return out
+
+
+def _constant(name: str) -> Any:
+    raise NotJson(f"{name} is not JSON")
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > 20 or not INT_MIN <= (value := int(digits)) <= INT_MAX:
+        raise NotJson("the body holds an integer of more than 64 bits", hint="send it as a string")
+    return value
+
+
+def _float(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise NotJson(f"the number {digits[:30]} is out of range")
+    return value
+
+
+_PLAIN: Final = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_constant)
+_CAREFUL: Final = json.JSONDecoder(
+    object_pairs_hook=_distinct, parse_constant=_constant, parse_int=_integer, parse_float=_float
+)
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        inner: list[Any] = []
+        for part in level:
+            if type(part) is dict:
+                inner.extend(part.values())
+            elif type(part) is list:
+                inner.extend(part)
+        if not inner:
+            return
+        level = inner
+    if any(type(part) in (dict, list) for part in level):
+        raise NotJson(f"the body is nested deeper than {MAX_DEPTH} levels")
+
+
+def _check_surrogates(value: Any) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise NotJson("the body holds a lone surrogate", hint="escape characters above U+FFFF as a pair") from None
