@@ -116,7 +116,10 @@ def _shown(value: Any) -> str:
         return "true" if value else "false"
     if type(value) in (int, float):
         return str(value) if type(value) is float or abs(value) < 10**30 else "a number of that size"
-    return {str: "a string", list: "a list", dict: "an object"}.get(type(value), type(value).__name__)
+    return _KINDS.get(type(value), type(value).__name__)
+
+
+_KINDS: Final[dict[type[Any], str]] = {str: "a string", list: "a list", dict: "an object"}
 
 
 @dataclass(frozen=True)
