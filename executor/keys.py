@@ -5,6 +5,8 @@ A key has full entropy, so that a fast digest is enough; what is stored can't be
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hashlib
 import hmac
 import re
@@ -13,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
-from bridge.wire.errors import Conflict, InvalidRequest, NotFound
+from bridge.wire.errors import Conflict, InvalidRequest, NotFound, StorageFull
 
 PREFIX: Final = "exk_"
 REFRESH_S: Final = 1.0
@@ -59,7 +61,8 @@ class Keyring:
         self._store = store
         self._clock = clock
         self._live: dict[bytes, KeyRow] = {}
-        self._read_at = -REFRESH_S
+        self._read_at: float | None = None
+        self._reading = asyncio.Lock()
         self._used_at: dict[str, float] = {}
 
     async def create(self, name: str) -> tuple[KeyRow, str]:
@@ -73,7 +76,7 @@ class Keyring:
         key = PREFIX + secrets.token_urlsafe(32)
         row = KeyRow(f"key_{secrets.token_hex(6)}", name, digest_of(key.encode()), time.time(), None, None)
         await self._store.add_key(row.id, row.name, row.digest, row.created_at)
-        self._read_at = self._clock() - REFRESH_S
+        self._read_at = None
         return row, key
 
     async def list(self) -> list[KeyRow]:
@@ -101,13 +104,19 @@ class Keyring:
         return row
 
     async def _refresh(self) -> None:
-        now = self._clock()
-        if now - self._read_at >= REFRESH_S:
-            self._read_at = now
-            self._live = {row.digest: row for row in await self.list() if row.revoked_at is None}
+        if self._fresh():
+            return
+        async with self._reading:
+            if not self._fresh():
+                self._live = {row.digest: row for row in await self.list() if row.revoked_at is None}
+                self._read_at = self._clock()
+
+    def _fresh(self) -> bool:
+        return self._read_at is not None and self._clock() - self._read_at < REFRESH_S
 
     async def _note_use(self, row: KeyRow) -> None:
         now = self._clock()
         if now - self._used_at.get(row.id, -USE_RECORDED_EVERY_S) >= USE_RECORDED_EVERY_S:
             self._used_at[row.id] = now
-            await self._store.mark_key_used(row.id, time.time())
+            with contextlib.suppress(StorageFull):
+                await self._store.mark_key_used(row.id, time.time())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -100,11 +101,11 @@ class Server:
         finally:
             self.connections.pop(connection, None)
 
-    def stop_accepting(self) -> None:
+    async def stop_accepting(self) -> None:
         """Close the listener and the idle connections; requests in flight go on, each the last on its connection."""
         if self._listener is not None:
             self._listener.close()
-        self.context.terminated._event.set()
+        await self.context.terminated.set()
         for connection in list(self.connections):
             if connection.idle:
                 connection.abort()
@@ -122,7 +123,7 @@ class Server:
 
     async def close(self) -> None:
         """Stop at once: every connection is dropped and its request told that the client is gone."""
-        self.stop_accepting()
+        await self.stop_accepting()
         for connection in list(self.connections):
             connection.abort()
         await self.wait_quiet(2.0)
@@ -222,7 +223,7 @@ class Connection:
             try:
                 await app(scope, inbox.get, send, None, None)
             except Exception:
-                log.exception("a request was left unanswered")
+                log.error("a request was left unanswered", trace=traceback.format_exc())
             finally:
                 await send(None)
 

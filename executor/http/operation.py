@@ -1,0 +1,164 @@
+"""One operation of the API: what it takes, what it answers, and the function that does it.
+
+The routes and the OpenAPI document are both made from these, so that neither can say what the other does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from pydantic import BaseModel, ValidationError
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from bridge.wire.errors import InvalidRequest
+from executor.http.answers import MethodNotAllowed
+from executor.http.edge import ADMITTED, NO_BODY, Admitted
+
+MAX_QUERY_FIELDS: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An admitted, validated request. `body` and `query` are instances of the operation's models, or None."""
+
+    scope: Scope
+    receive: Receive
+    principal: str
+    known: bool
+    params: Mapping[str, str]
+    query: Any
+    body: Any
+
+    def header(self, name: bytes) -> str | None:
+        """The only header of that lower-case name. Raises InvalidRequest when it comes twice."""
+        values = [value for key, value in self.scope["headers"] if key == name]
+        if len(values) > 1:
+            raise InvalidRequest(f"the header {name.decode()} must come once")
+        return values[0].decode("latin-1") if values else None
+
+
+Handler = Callable[[Call], Awaitable[ASGIApp]]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A status that an operation answers with: a model, or another media type, or nothing but the status."""
+
+    description: str
+    model: Any = None
+    media_type: str = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """`refusals` are the statuses of its own errors, beyond those that the edge gives to every request."""
+
+    id: str
+    method: str
+    path: str
+    summary: str
+    handler: Handler
+    answers: Mapping[int, Answer]
+    refusals: tuple[int, ...] = ()
+    body: type[BaseModel] | None = None
+    query: type[BaseModel] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    description: str = ""
+    public: bool = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["operation"] = self.id
+        admitted: Admitted = scope[ADMITTED]
+        call = Call(
+            scope,
+            receive,
+            admitted.principal,
+            admitted.known,
+            scope["path_params"],
+            self._query_of(scope["query_string"]),
+            self._body_of(admitted.body),
+        )
+        response = await self.handler(call)
+        await response(scope, receive, send)
+
+    def _query_of(self, raw: bytes) -> Any:
+        if not raw and self.query is None:
+            return None
+        try:
+            pairs = parse_qsl(
+                raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MAX_QUERY_FIELDS
+            )
+        except ValueError:
+            raise InvalidRequest(
+                "the query is not readable", hint=f"UTF-8, percent-encoded, {MAX_QUERY_FIELDS} fields at most"
+            ) from None
+        fields = dict(pairs)
+        if len(fields) != len(pairs):
+            raise InvalidRequest("a query parameter appears twice")
+        if self.query is None:
+            raise InvalidRequest(f"unknown query parameter {next(iter(fields), '')[:80]!r}", hint="it takes none")
+        return validated(self.query, fields, "query parameter", strict=False)
+
+    def _body_of(self, body: Any) -> Any:
+        if self.body is None:
+            if body is not NO_BODY and body != {}:
+                raise InvalidRequest("this operation takes no body")
+            return None
+        if body is NO_BODY:
+            raise InvalidRequest("a JSON body is required", hint="send `Content-Type: application/json` and an object")
+        if type(body) is not dict:
+            raise InvalidRequest("the body must be a JSON object")
+        return validated(self.body, body, "field", strict=True)
+
+
+def validated(model: type[BaseModel], value: Mapping[str, Any], noun: str, *, strict: bool) -> BaseModel:
+    """`value` as an instance of `model`. Raises InvalidRequest naming every field that is wrong."""
+    try:
+        return model.model_validate(value, strict=strict)
+    except ValidationError as e:
+        problems = [_problem(error, noun) for error in e.errors(include_url=False, include_context=False)]
+        unknown = any(error["type"] == "extra_forbidden" for error in e.errors())
+        hint = f"known {noun}s: {', '.join(model.model_fields)}" if unknown else None
+        raise InvalidRequest("; ".join(problems[:5]), hint=hint, details={"problems": problems[:50]}) from None
+
+
+def _problem(error: Any, noun: str) -> str:
+    where = ".".join(str(part) for part in error["loc"])[:100]
+    if error["type"] == "extra_forbidden":
+        return f"unknown {noun} {where!r}"
+    if error["type"] == "missing":
+        return f"{noun} {where!r} is missing"
+    what = str(error["msg"])
+    return f"{noun} {where!r}: {what[:1].lower()}{what[1:300]}"
+
+
+class PathEndpoint:
+    """Every operation of one path; answers OPTIONS, and 405 with the methods there are."""
+
+    def __init__(self, operations: list[Operation]) -> None:
+        self._operations = {each.method: each for each in operations}
+        if "GET" in self._operations:
+            self._operations["HEAD"] = self._operations["GET"]
+        self.allow = (*self._operations, "OPTIONS")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        operation = self._operations.get(scope["method"])
+        if operation is not None:
+            await operation(scope, receive, send)
+        elif scope["method"] == "OPTIONS":
+            await Response(status_code=204, headers={"allow": ", ".join(self.allow)})(scope, receive, send)
+        else:
+            raise MethodNotAllowed(f"{scope['method']} is not served at this path", allow=self.allow)
+
+
+def routes_of(operations: list[Operation]) -> list[Route]:
+    """One route for each path, in the order given."""
+    by_path: dict[str, list[Operation]] = {}
+    for operation in operations:
+        by_path.setdefault(operation.path, []).append(operation)
+    return [Route(path, PathEndpoint(each), methods=None) for path, each in by_path.items()]

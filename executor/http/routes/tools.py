@@ -1,0 +1,86 @@
+"""Tools: find, describe, and call one directly, by the same path that a script's call takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.responses import Response
+
+from executor.http import schemas
+from executor.http.answers import json_answer
+from executor.http.operation import Answer, Call, Operation
+from executor.http.presence import while_present
+from runtime import values
+
+if TYPE_CHECKING:
+    from executor.executor import Executor
+
+
+class Tools:
+    def __init__(self, executor: Executor) -> None:
+        self.executor = executor
+
+    async def index(self, call: Call) -> Response:
+        query: schemas.ToolsQuery = call.query
+        if query.query:
+            found = await self.executor.search(
+                query.query, limit=query.limit, cursor=query.cursor, integration=query.integration
+            )
+        else:
+            found = self.executor.toolbox.list_tools(
+                integration=query.integration, limit=query.limit, cursor=query.cursor
+            )
+        return json_answer(found)
+
+    async def show(self, call: Call) -> Response:
+        query: schemas.ToolQuery = call.query
+        return json_answer(self.executor.toolbox.describe(call.params["path"], schemas=query.schemas))
+
+    async def call(self, call: Call) -> Response:
+        body: schemas.CallRequest = call.body
+        value = await while_present(
+            call.receive,
+            self.executor.call(
+                call.params["path"],
+                values.from_json(body.args),
+                meta=body.meta,
+                principal=call.principal,
+                door="http",
+            ),
+        )
+        return json_answer(values.to_json(value) if body.meta else {"value": values.to_json(value)})
+
+    def operations(self) -> list[Operation]:
+        return [
+            Operation(
+                "listTools",
+                "GET",
+                "/tools",
+                "Search the tools, or list them",
+                self.index,
+                {200: Answer("Tools, ranked when there is a query, else by path.", schemas.ToolList)},
+                (403,),
+                query=schemas.ToolsQuery,
+            ),
+            Operation(
+                "describeTool",
+                "GET",
+                "/tools/{path}",
+                "Describe a tool",
+                self.show,
+                {200: Answer("Signature, schemas and docs.", schemas.ToolFacts)},
+                (404,),
+                query=schemas.ToolQuery,
+            ),
+            Operation(
+                "callTool",
+                "POST",
+                "/tools/{path}/call",
+                "Call a tool",
+                self.call,
+                {200: Answer("The value that the tool gave.", schemas.CallAnswer)},
+                (403, 404, 409, 502, 503, 504),
+                body=schemas.CallRequest,
+                description="Policy, credentials, egress and limits are those of a script's call.",
+            ),
+        ]

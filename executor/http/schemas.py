@@ -1,0 +1,321 @@
+"""The bodies and queries of the API, as pydantic models: what is checked is what `/openapi.json` says.
+
+Requests refuse unknown fields. Answers describe what the runtime says and are not checked again on the way out.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+Cursor = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+Scope = Literal["org", "user"]
+Effect = Literal["approve", "require_approval", "block"]
+
+
+class Asked(BaseModel):
+    """Base of what a client sends."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Told(BaseModel):
+    """Base of what the server answers; further fields may come in later versions."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+# Requests
+
+
+class RunRequest(Asked):
+    """A script to run, and what it may use. Left-out budgets have their defaults; a higher one than the operator's
+    ceiling becomes the ceiling."""
+
+    code: str = Field(description="The script. Code fences and prose around it are tolerated.")
+    language: Literal["typescript", "javascript", "python"] = Field(
+        default="typescript", description="Plain JavaScript runs as TypeScript too."
+    )
+    input: Any = Field(default=None, description='Any JSON value; `{"$bytes": "<base64>"}` is bytes.')
+    budgets: dict[str, Any] = Field(default_factory=dict, description="Limits by name, in the units of the table.")
+    toolkit: Name | None = Field(default=None, description="Narrows the tools to a named subset.")
+    wait: bool = Field(default=True, description="false: answer 202 as soon as the run is recorded.")
+    labels: dict[
+        Annotated[str, StringConstraints(max_length=64)], Annotated[str, StringConstraints(max_length=256)]
+    ] = Field(default_factory=dict, max_length=32, description="For finding the run again.")
+    isolation: Literal["shared", "run"] | None = Field(
+        default=None, description="`run` gives the run a worker process of its own."
+    )
+
+
+class CallRequest(Asked):
+    """The arguments of one tool call."""
+
+    args: dict[str, Any] = Field(default_factory=dict)
+    meta: bool = Field(default=False, description="Also answer the HTTP status and headers.")
+
+
+class Placement(Asked):
+    """Where a credential goes."""
+
+    type: Literal["bearer", "basic", "header", "query", "cookie", "scheme"]
+    name: Name | None = Field(default=None, description="The header, query parameter or cookie.")
+    prefix: Annotated[str, StringConstraints(max_length=64)] | None = None
+    username: Name | None = None
+    scheme: Name | None = Field(default=None, description="A security scheme that the document declares.")
+
+    def as_dict(self) -> dict[str, Any]:
+        return self.model_dump(exclude_none=True)
+
+
+class IntegrationRequest(Asked):
+    """An API to add: a description for `openapi`, a list of allowed URLs for `http`."""
+
+    kind: Literal["openapi", "http"]
+    name: Name
+    source: Annotated[str, StringConstraints(max_length=2048)] | dict[str, Any] | None = Field(
+        default=None, description="openapi: the URL of an OpenAPI 3.x document, or the document itself."
+    )
+    base_url: Annotated[str, StringConstraints(max_length=2048)] | None = None
+    allow: list[Annotated[str, StringConstraints(max_length=2048)]] | None = Field(
+        default=None, max_length=100, description="http: the URLs that may be called, by origin and path prefix."
+    )
+    scope: Scope = "org"
+    connection: Name = "main"
+    auth: Placement | None = None
+    secret: Name | None = Field(default=None, description="A reference such as `local:github`, never a value.")
+    allow_private: list[Annotated[str, StringConstraints(max_length=255)]] = Field(default_factory=list, max_length=100)
+    replace: bool = False
+
+
+class ConnectionRequest(Asked):
+    """One more account of an integration."""
+
+    integration: Name
+    scope: Scope = "org"
+    connection: Name = "main"
+    auth: Placement | None = None
+    secret: Name | None = None
+    replace: bool = False
+
+
+class SecretRequest(Asked):
+    """A secret to keep under a name; no operation gives it back."""
+
+    value: Annotated[str, StringConstraints(min_length=1, max_length=64 * 1024)]
+
+
+class PolicyRequest(Asked):
+    """A rule: `target` is `*`, an integration or `integration.scope.connection`; `pattern` a glob over tool names."""
+
+    target: Annotated[str, StringConstraints(min_length=1, max_length=300)]
+    pattern: Annotated[str, StringConstraints(min_length=1, max_length=256)] = "*"
+    effect: Effect
+    scope: Scope = "org"
+    reason: Annotated[str, StringConstraints(max_length=500)] = ""
+
+
+class ExplainRequest(Asked):
+    path: Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+
+
+# Queries
+
+
+class RunsQuery(Asked):
+    status: Literal["queued", "running", "waiting", "completed", "failed", "cancelled", "expired"] | None = None
+    label: Annotated[str, StringConstraints(min_length=1, max_length=321)] | None = Field(
+        default=None, description="`key`, or `key=value`."
+    )
+    limit: int = Field(default=50, ge=1, le=500)
+    cursor: Cursor | None = None
+
+
+class SliceQuery(Asked):
+    offset: int = Field(default=0, ge=0, description="Bytes from the start of the JSON document.")
+    length: int | None = Field(default=None, ge=1, description="Bytes; left out, to the end.")
+
+
+class EventsQuery(Asked):
+    after: int | None = Field(default=None, ge=0, description="Like Last-Event-ID, for clients that cannot set it.")
+
+
+class ToolsQuery(Asked):
+    query: Annotated[str, StringConstraints(max_length=1000)] | None = None
+    limit: int = Field(default=50, ge=1, le=500)
+    cursor: Cursor | None = None
+    integration: Name | None = None
+
+
+class ToolQuery(Asked):
+    schemas: bool = Field(default=False, description="Also answer the JSON Schemas.")
+
+
+class ScopeQuery(Asked):
+    scope: Scope = "org"
+
+
+# Answers
+
+
+class ErrorFacts(Told):
+    code: str
+    message: str
+    hint: str | None = None
+    details: dict[str, Any] | None = None
+
+
+class ErrorAnswer(Told):
+    error: ErrorFacts
+
+
+class RunError(Told):
+    code: str
+    message: str
+    name: str | None = None
+    line: int | None = None
+    column: int | None = None
+    stack: str | None = None
+    path: str | None = None
+    hint: str | None = None
+
+
+class LimitReached(Told):
+    name: str
+    limit: int
+    used: int
+
+
+class ResultRef(Told):
+    """A result too large for the answer; read it at `/runs/{id}/result`."""
+
+    id: str
+    bytes: int
+    preview: str
+    media_type: str
+
+
+class LogLine(Told):
+    level: str
+    text: str
+
+
+class CallRecord(Told):
+    path: str
+
+
+class RunAnswer(Told):
+    """The answer to a run. A script that failed is an answer too: see `status` and `error`."""
+
+    run_id: str
+    status: Literal["queued", "running", "waiting", "completed", "failed", "cancelled", "expired"]
+    result: Any = None
+    result_ref: ResultRef | None = None
+    error: RunError | None = None
+    limit: LimitReached | None = None
+    interactions: list[dict[str, Any]] | None = None
+    logs: list[LogLine]
+    emitted: list[Any]
+    calls: list[CallRecord]
+    usage: dict[str, int | float]
+
+
+class RunFacts(RunAnswer):
+    """A run as recorded. Times are Unix seconds."""
+
+    language: str
+    code: str | None = None
+    input: Any = None
+    budgets: dict[str, int]
+    toolkit: str | None = None
+    isolation: str
+    labels: dict[str, str]
+    principal: str
+    source_sha256: str
+    created_at: float
+    started_at: float | None = None
+    ended_at: float | None = None
+
+
+class RunSummary(Told):
+    run_id: str
+    status: str
+    language: str
+    labels: dict[str, str]
+    created_at: float
+    started_at: float | None = None
+    ended_at: float | None = None
+
+
+class RunList(Told):
+    runs: list[RunSummary]
+    next: str | None = None
+
+
+class ToolSummary(Told):
+    path: str
+
+
+class ToolList(Told):
+    items: list[ToolSummary]
+    total: int
+    next: str | None = None
+
+
+class ToolFacts(Told):
+    path: str
+
+
+class CallAnswer(Told):
+    value: Any = None
+    http: dict[str, Any] | None = None
+
+
+class DiagnosticFacts(Told):
+    where: str
+    message: str
+
+
+class AddAnswer(Told):
+    name: str
+    kind: str
+    tools: list[str]
+
+
+class IntegrationFacts(Told):
+    name: str
+    kind: str
+
+
+class IntegrationList(Told):
+    integrations: list[IntegrationFacts]
+
+
+class SecretList(Told):
+    secrets: list[str]
+
+
+class PolicyFacts(Told):
+    id: str
+    scope: str
+    target: str
+    pattern: str
+    effect: Effect
+    reason: str
+
+
+class PolicyList(Told):
+    policies: list[PolicyFacts]
+
+
+class Explanation(Told):
+    path: str
+    effect: Effect
+    reason: str
+
+
+class Health(Told):
+    status: str
+    isolation: dict[str, Any]
