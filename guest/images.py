@@ -1,0 +1,153 @@
+"""Guest images: built from pinned packages, kept by the hash of what they are built from, loaded by name.
+
+`build` is what the wheel's build hook and `executor images build` both call. `load` finds an image in the installed
+wheel first, then in the cache, and verifies its SHA-256 against the manifest beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import platformdirs
+
+from guest import toolchain
+from guest.context import BuildContext, Progress
+
+ROOT: Final = Path(__file__).parent
+_MANIFEST: Final = "manifest.json"
+_NOT_INPUTS: Final = frozenset({"images", "__pycache__"})
+_SUFFIXES: Final = frozenset({".py", ".c", ".h", ".js", ".lock", ".json", ".txt"})
+
+
+class ImageUnavailable(RuntimeError):
+    """Raised when an image is not built yet, or its bytes are not those that its manifest names."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """A guest module: `wasm` is core WebAssembly without imports, `sha256` the hash of exactly these bytes."""
+
+    name: str
+    wasm: bytes
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One image of a manifest; `inputs` maps what it was built from to versions and hashes."""
+
+    file: str
+    sha256: str
+    size: int
+    inputs: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What one build made. `key` is the hash of everything that it was made from, `folder` where it lies."""
+
+    key: str
+    images: dict[str, Entry]
+    folder: Path
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"key": self.key, "images": {name: asdict(entry) for name, entry in self.images.items()}}
+
+
+def builders() -> dict[str, Callable[[BuildContext], bytes]]:
+    """Every image by name with the function that makes it."""
+    from guest.javascript.image import build_javascript
+
+    return {"javascript": build_javascript}
+
+
+def cache_dir() -> Path:
+    """Where builds, downloads and tools are kept: EXECUTOR_CACHE_DIR, else the user's cache folder."""
+    override = os.environ.get("EXECUTOR_CACHE_DIR")
+    return Path(override) if override else Path(platformdirs.user_cache_dir("executor"))
+
+
+@cache
+def build_key() -> str:
+    """The hash of every file that has a part in the images, and of their names."""
+    digest = hashlib.sha256()
+    for path in sorted(ROOT.rglob("*")):
+        relative = path.relative_to(ROOT)
+        if path.suffix in _SUFFIXES and not _NOT_INPUTS & set(relative.parts):
+            digest.update(relative.as_posix().encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def build(target_dir: Path | None = None, progress: Progress = lambda line: None) -> Manifest:
+    """Build every image that is not in the cache yet, and copy them to `target_dir` when it is given.
+
+    Two processes may build at once: each fills a folder of its own and the first to finish gives it its name.
+    Raises BuildFailed or MalformedModule when an image cannot be built.
+    """
+    home = cache_dir() / "images"
+    home.mkdir(parents=True, exist_ok=True)
+    folder = home / build_key()
+    if not (folder / _MANIFEST).exists():
+        with toolchain.staged(folder) as stage:
+            _fill(stage, progress)
+    manifest = read_manifest(folder)
+    if target_dir is not None:
+        _copy(manifest, target_dir)
+    return manifest
+
+
+def _fill(stage: Path, progress: Progress) -> None:
+    entries: dict[str, Entry] = {}
+    for name, builder in builders().items():
+        context = BuildContext(cache_dir(), lambda line, name=name: progress(f"{name}: {line}"))  # type: ignore[misc]
+        wasm = builder(context)
+        file = f"{name}.wasm"
+        (stage / file).write_bytes(wasm)
+        entries[name] = Entry(file, hashlib.sha256(wasm).hexdigest(), len(wasm), context.inputs)
+        progress(f"{name}: {len(wasm)} bytes, sha256 {entries[name].sha256}")
+    manifest = Manifest(build_key(), entries, stage)
+    (stage / _MANIFEST).write_text(json.dumps(manifest.as_dict(), indent=2, sort_keys=True) + "\n")
+
+
+def _copy(manifest: Manifest, target: Path) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    for file in [*(entry.file for entry in manifest.images.values()), _MANIFEST]:
+        toolchain.write_atomically(target / file, (manifest.folder / file).read_bytes())
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest in `folder`. Raises ImageUnavailable when there is none that can be read."""
+    try:
+        facts = json.loads((folder / _MANIFEST).read_text())
+        entries = {name: Entry(**entry) for name, entry in facts["images"].items()}
+        return Manifest(facts["key"], entries, folder)
+    except FileNotFoundError:
+        raise ImageUnavailable("the guest images are not built; run `executor images build`") from None
+    except (ValueError, KeyError, TypeError) as e:
+        raise ImageUnavailable("the manifest of the guest images cannot be read; build them again") from e
+
+
+def load(name: str) -> Image:
+    """The image `name` of the installed wheel or of the cache, its SHA-256 verified.
+
+    Raises ImageUnavailable when it is in neither, or when its bytes have changed.
+    """
+    packaged = ROOT / "images"
+    folder = packaged if (packaged / _MANIFEST).exists() else cache_dir() / "images" / build_key()
+    entry = read_manifest(folder).images.get(name)
+    if entry is None:
+        raise ImageUnavailable(f"there is no image named {name}")
+    try:
+        wasm = (folder / entry.file).read_bytes()
+    except FileNotFoundError:
+        raise ImageUnavailable(f"the image {name} is missing; run `executor images build`") from None
+    if hashlib.sha256(wasm).hexdigest() != entry.sha256:
+        raise ImageUnavailable(f"the image {name} is not the one that its manifest names; build it again")
+    return Image(name, wasm, entry.sha256)

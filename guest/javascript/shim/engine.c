@@ -1,0 +1,222 @@
+/* The engine and, in the same translation unit, the few accessors into it that engine.h promises. */
+#include "quickjs.c"
+
+#include "engine.h"
+
+static JSObject *as_object(JSValueConst value) {
+    return JS_VALUE_GET_TAG(value) == JS_TAG_OBJECT ? JS_VALUE_GET_OBJ(value) : NULL;
+}
+
+EngineKind engine_kind(JSContext *ctx, JSValueConst value) {
+    JSObject *object = as_object(value);
+    switch (object->class_id) {
+    case JS_CLASS_OBJECT: return KIND_PLAIN;
+    case JS_CLASS_ARRAY: return KIND_ARRAY;
+    case JS_CLASS_ERROR: return KIND_ERROR;
+    case JS_CLASS_DATE: return KIND_DATE;
+    case JS_CLASS_MAP: return KIND_MAP;
+    case JS_CLASS_SET: return KIND_SET;
+    case JS_CLASS_NUMBER: case JS_CLASS_STRING: case JS_CLASS_BOOLEAN: case JS_CLASS_BIG_INT: return KIND_BOXED;
+    case JS_CLASS_ARRAY_BUFFER: case JS_CLASS_SHARED_ARRAY_BUFFER:
+    case JS_CLASS_UINT8_ARRAY: case JS_CLASS_UINT8C_ARRAY: case JS_CLASS_DATAVIEW: return KIND_BYTES;
+    case JS_CLASS_PROXY: return JS_IsFunction(ctx, value) ? KIND_FUNCTION : KIND_PROXY;
+    case JS_CLASS_ARGUMENTS: case JS_CLASS_MAPPED_ARGUMENTS: return KIND_PLAIN;
+    default:
+        if (object->class_id >= JS_CLASS_UINT8C_ARRAY && object->class_id <= JS_CLASS_FLOAT64_ARRAY) return KIND_NUMBERS;
+        if (JS_IsFunction(ctx, value)) return KIND_FUNCTION;
+        return object->class_id < JS_CLASS_INIT_COUNT ? KIND_OPAQUE : KIND_PLAIN;
+    }
+}
+
+JSValue engine_boxed(JSContext *ctx, JSValueConst object) { return js_dup(as_object(object)->u.object_data); }
+
+bool engine_iso_date(JSContext *ctx, JSValueConst date, char *to, size_t room) {
+    double field[9];
+    if (get_date_fields(ctx, date, field, 0, 0) <= 0) return false;
+    int year = (int)field[0];
+    snprintf(to, room, year >= 0 && year <= 9999 ? "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ" : "%+07d-%02d-%02dT%02d:%02d:%02d.%03dZ",
+             year, (int)field[1] + 1, (int)field[2], (int)field[3], (int)field[4], (int)field[5], (int)field[6]);
+    return true;
+}
+
+static bool open_text(JSContext *ctx, JSValue held, EngineText *text) {
+    if (JS_IsException(held)) return false;
+    JSString *string = JS_VALUE_GET_STRING(held);
+    text->held = held;
+    text->len = string->len;
+    text->narrow = string->is_wide_char ? NULL : str8(string);
+    text->wide = string->is_wide_char ? str16(string) : NULL;
+    return true;
+}
+
+bool engine_text_open(JSContext *ctx, JSValueConst string, EngineText *text) {
+    return open_text(ctx, js_force_tostring(ctx, string), text);
+}
+
+bool engine_key_open(JSContext *ctx, JSAtom key, EngineText *text) {
+    return open_text(ctx, JS_AtomToString(ctx, key), text);
+}
+
+void engine_text_close(JSContext *ctx, EngineText *text) { JS_FreeValue(ctx, text->held); }
+
+bool engine_bigint_fits(JSValueConst value, int64_t *low, uint64_t *high) {
+    *low = 0;
+    *high = 0;
+    if (JS_VALUE_GET_TAG(value) == JS_TAG_SHORT_BIG_INT) {
+        *low = JS_VALUE_GET_SHORT_BIG_INT(value);
+        *high = (uint64_t)*low;
+        return true;
+    }
+    const JSBigInt *big = JS_VALUE_GET_PTR(value);
+    if (big->len > 3 || (big->len == 3 && big->tab[2])) return false;
+    for (uint32_t i = 0; i < big->len && i < 2; i++) *high |= (uint64_t)big->tab[i] << (32 * i);
+    if (big->len == 1) *low = (int32_t)big->tab[0];
+    if (big->len == 2) *low = (int64_t)*high;
+    return true;
+}
+
+bool engine_is_error_key(JSAtom key) { return key == JS_ATOM_name || key == JS_ATOM_message || key == JS_ATOM_stack; }
+
+const JSAtom engine_to_json = JS_ATOM_toJSON;
+
+ToolKey engine_tool_key(JSContext *ctx, JSAtom key) {
+    if (key == JS_ATOM_Symbol_toPrimitive || key == JS_ATOM_toString) return TOOL_KEY_TEXT;
+    if (key == JS_ATOM_then || key == JS_ATOM_toJSON) return TOOL_KEY_NONE;
+    return JS_AtomGetKind(ctx, key) == JS_ATOM_KIND_STRING ? TOOL_KEY_SEGMENT : TOOL_KEY_NONE;
+}
+
+JSValue engine_concat(JSContext *ctx, JSValue left, JSValue right) { return JS_ConcatString(ctx, left, right); }
+
+bool engine_bytes(JSContext *ctx, JSValueConst value, const uint8_t **data, size_t *len) {
+    JSObject *object = as_object(value);
+    if (object->class_id == JS_CLASS_ARRAY_BUFFER || object->class_id == JS_CLASS_SHARED_ARRAY_BUFFER) {
+        *data = JS_GetArrayBuffer(ctx, len, value);
+        return *data || !*len;
+    }
+    JSTypedArray *array = object->u.typed_array;
+    if (object->class_id == JS_CLASS_DATAVIEW) {
+        JSArrayBuffer *buffer = array->buffer->u.array_buffer;
+        size_t size = buffer->detached ? 0 : (size_t)buffer->byte_length;
+        if (buffer->detached || array->offset > size) {
+            JS_ThrowTypeErrorDetachedArrayBuffer(ctx);
+            return false;
+        }
+        *len = array->track_rab ? size - array->offset : array->length;
+        if (*len > size - array->offset) {
+            JS_ThrowTypeErrorArrayBufferOOB(ctx);
+            return false;
+        }
+        *data = buffer->data + array->offset;
+        return true;
+    }
+    if (typed_array_is_oob(object)) {
+        JS_ThrowTypeErrorArrayBufferOOB(ctx);
+        return false;
+    }
+    *data = object->u.array.u.uint8_ptr;
+    *len = object->u.array.count;
+    return true;
+}
+
+JSValue engine_new_array(JSContext *ctx, uint32_t count, JSValue **slots) {
+    JSValue array = js_allocate_fast_array(ctx, count);
+    if (!JS_IsException(array)) *slots = JS_VALUE_GET_OBJ(array)->u.array.u.values;
+    return array;
+}
+
+const JSValue *engine_array_slots(JSValueConst array, uint32_t *count) {
+    JSObject *object = as_object(array);
+    if (object->class_id != JS_CLASS_ARRAY || !object->fast_array) return NULL;
+    *count = object->u.array.count;
+    /* a fast array may be longer than its elements: the rest are holes and are read as such by the slow way */
+    JSValue length = object->prop[0].u.value;
+    if (JS_VALUE_GET_TAG(length) != JS_TAG_INT || (uint32_t)JS_VALUE_GET_INT(length) != *count) return NULL;
+    return object->u.array.u.values;
+}
+
+bool engine_entries_next(JSContext *ctx, JSValueConst collection, void **cursor, JSValue *key, JSValue *value) {
+    JSMapState *state = as_object(collection)->u.map_state;
+    JSMapRecord *record = *cursor;
+    struct list_head *at = record ? record->link.next : state->records.next;
+    if (record) map_decref_record(ctx->rt, record);
+    *cursor = NULL;
+    for (; at != &state->records; at = at->next) {
+        record = list_entry(at, JSMapRecord, link);
+        if (record->empty) continue;
+        record->ref_count++;
+        *cursor = record;
+        *key = js_dup(record->key);
+        *value = js_dup(record->value);
+        return true;
+    }
+    return false;
+}
+
+void engine_entries_end(JSContext *ctx, void *cursor) {
+    if (cursor) map_decref_record(ctx->rt, cursor);
+}
+
+JSValue engine_peek(JSContext *ctx, JSValueConst value, const char *name) {
+    JSAtom atom = JS_NewAtom(ctx, name);
+    JSValue found = JS_UNDEFINED;
+    for (JSObject *at = as_object(value); at && !at->is_exotic; at = at->shape->proto) {
+        JSProperty *property;
+        JSShapeProperty *shape = find_own_property(&property, at, atom);
+        if (!shape) continue;
+        if ((shape->flags & JS_PROP_TMASK) == JS_PROP_NORMAL) found = js_dup(property->u.value);
+        break;
+    }
+    JS_FreeAtom(ctx, atom);
+    return found;
+}
+
+JSValue engine_error_stack(JSContext *ctx, JSValueConst error) {
+    JSObject *object = as_object(error);
+    if (!object || object->class_id != JS_CLASS_ERROR || !JS_IsString(object->u.object_data)) return JS_NULL;
+    return js_dup(object->u.object_data);
+}
+
+void engine_seed(JSContext *ctx, uint64_t seed) {
+    ctx->random_state = seed ? seed : 1;
+}
+
+void engine_interrupt_soon(JSContext *ctx) { ctx->interrupt_counter = 0; }
+
+static bool is_script_frame(JSContext *ctx, JSStackFrame *frame, JSFunctionBytecode **code) {
+    JSObject *function = as_object(frame->cur_func);
+    if (!function || !js_class_has_bytecode(function->class_id)) return false;
+    *code = function->u.func.function_bytecode;
+    char name[sizeof SCRIPT_NAME + 1];
+    if (!(*code)->filename) return false;
+    JS_AtomGetStr(ctx, name, sizeof name, (*code)->filename);
+    return !strcmp(name, SCRIPT_NAME);
+}
+
+JSValue engine_call_site(JSContext *ctx, uint32_t *offset) {
+    for (JSStackFrame *frame = ctx->rt->current_stack_frame; frame; frame = frame->prev_frame) {
+        JSFunctionBytecode *code;
+        if (!is_script_frame(ctx, frame, &code) || !frame->cur_pc) continue;
+        *offset = (uint32_t)(frame->cur_pc - code->byte_code_buf - 1);
+        return js_dup(frame->cur_func);
+    }
+    return JS_UNDEFINED;
+}
+
+bool engine_position(JSContext *ctx, JSValueConst function, uint32_t offset, int *line, int *column) {
+    JSObject *object = as_object(function);
+    if (!object || !js_class_has_bytecode(object->class_id)) return false;
+    *line = find_line_num(ctx, object->u.func.function_bytecode, offset, column);
+    return *line > 0;
+}
+
+bool engine_is_stack_error(JSValueConst value) { return false; }
+bool engine_is_memory_error(JSValueConst value) { return false; }
+bool engine_memory_ran_out(void) { return false; }
+
+JSValue engine_run_script(JSContext *ctx, const char *source, size_t len, bool *compiled, bool *lone_function) {
+    *lone_function = false;
+    JSValue code = JS_Eval(ctx, source, len, SCRIPT_NAME,
+                           JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_ASYNC | JS_EVAL_FLAG_COMPILE_ONLY);
+    *compiled = !JS_IsException(code);
+    return *compiled ? JS_EvalFunction(ctx, code) : code;
+}
