@@ -6,7 +6,6 @@ A key has full entropy, so that a fast digest is enough; what is stored can't be
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import hmac
 import re
@@ -15,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
-from bridge.wire.errors import Conflict, InvalidRequest, NotFound, StorageFull
+from bridge.wire.errors import Conflict, InvalidRequest, NotFound
 
 PREFIX: Final = "exk_"
 REFRESH_S: Final = 1.0
@@ -47,7 +46,9 @@ class KeyStore(Protocol):
 
     async def revoke_key(self, id: str, revoked_at: float) -> None: ...
 
-    async def mark_key_used(self, id: str, used_at: float) -> None: ...
+    async def mark_key_used(self, id: str, used_at: float) -> None:
+        """Best effort: it neither waits for the disk nor raises."""
+        ...
 
 
 def digest_of(key: bytes) -> bytes:
@@ -118,5 +119,4 @@ class Keyring:
         now = self._clock()
         if now - self._used_at.get(row.id, -USE_RECORDED_EVERY_S) >= USE_RECORDED_EVERY_S:
             self._used_at[row.id] = now
-            with contextlib.suppress(StorageFull):
-                await self._store.mark_key_used(row.id, time.time())
+            await self._store.mark_key_used(row.id, time.time())

@@ -1,0 +1,141 @@
+"""The tree of commands, and how every one of them ends.
+
+Commands are named by import path: `executor --help` loads none of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from typing import Any, Final
+
+from cyclopts import App, CycloptsError
+
+import executor
+from bridge.wire.errors import ExecutorError
+
+DONE: Final = 0
+FAILED: Final = 1
+USAGE: Final = 2
+INTERRUPTED: Final = 130
+
+_COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
+    "": {
+        "serve": ("serve:serve", "Serve the HTTP API."),
+        "run": ("run:run", "Run a script."),
+        "call": ("tools:call", "Call one tool."),
+        "doctor": ("doctor:doctor", "Check this machine and this home, wall by wall."),
+    },
+    "tools": {
+        "search": ("tools:search", "Search the tools."),
+        "describe": ("tools:describe", "Show a tool's signature and docs."),
+        "list": ("tools:list_tools", "List the tools."),
+    },
+    "add": {
+        "openapi": ("add:openapi", "Add an API from its OpenAPI document."),
+        "http": ("add:http", "Add plain HTTP to hosts that you name."),
+    },
+    "integrations": {
+        "list": ("integrations:list_integrations", "List the integrations."),
+        "remove": ("integrations:remove", "Remove an integration and its connections."),
+    },
+    "secret": {
+        "set": ("secret:set_secret", "Keep a secret; its value comes from standard input."),
+        "list": ("secret:list_secrets", "List the names of secrets."),
+        "remove": ("secret:remove", "Forget a secret."),
+    },
+    "policy": {
+        "list": ("policy:list_policies", "List the rules."),
+        "set": ("policy:set_policy", "Add a rule."),
+        "remove": ("policy:remove", "Remove a rule."),
+        "explain": ("policy:explain", "Say which rule decides for a tool."),
+    },
+    "key": {
+        "create": ("key:create", "Make a key for the HTTP API; it is shown once."),
+        "list": ("key:list_keys", "List the keys."),
+        "revoke": ("key:revoke", "Revoke a key."),
+    },
+    "runs": {
+        "list": ("runs:list_runs", "List runs, newest first."),
+        "show": ("runs:show", "Show a run."),
+        "cancel": ("runs:cancel", "Cancel a run."),
+    },
+    "images": {
+        "build": ("images:build", "Build the guest images."),
+        "list": ("images:list_images", "List the guest images."),
+    },
+}
+
+_GROUPS: Final[dict[str, str]] = {
+    "tools": "Find and inspect tools.",
+    "add": "Add an API as tools.",
+    "integrations": "The APIs that were added.",
+    "secret": "Secrets that connections use.",
+    "policy": "Rules that decide calls.",
+    "key": "Keys of the HTTP API.",
+    "runs": "Runs that were made.",
+    "images": "The guest images.",
+}
+
+
+def build() -> App:
+    app = App(
+        name="executor",
+        help="Run agent scripts in sandboxed isolates, with budgets, and give them tools.",
+        version=f"executor {executor.__version__}",
+        version_flags=["--version"],
+        help_format="plaintext",
+    )
+    places = itertools.count()
+    for group, commands in _COMMANDS.items():
+        target = app
+        if group:
+            target = App(name=group, help=_GROUPS[group], version_flags=[], sort_key=next(places))
+            app.command(target)
+        for name, (path, text) in commands.items():
+            target.command(f"executor.cli.commands.{path}", name=name, help=text, sort_key=next(places))
+    return app
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line. Returns the exit status; every failure has been said on standard error."""
+    app = build()
+    try:
+        status: Any = app(
+            arguments, exit_on_error=False, print_error=False, result_action="return_value", backend="asyncio"
+        )
+    except CycloptsError as e:
+        return _wrong_usage(e)
+    except ExecutorError as e:
+        from executor.cli.output import say_error
+
+        say_error(e)
+        return USAGE if e.code == "usage" else FAILED
+    except KeyboardInterrupt:
+        sys.stderr.write("\ninterrupted\n")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has closed it; what is left to flush has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except Exception as e:
+        return _defect(e)
+    return status if isinstance(status, int) else DONE
+
+
+def _wrong_usage(error: CycloptsError) -> int:
+    lines = str(error).strip().splitlines()
+    command = " ".join(["executor", *(error.command_chain or ())])
+    sys.stderr.write(f"error: {' '.join(line.strip() for line in lines)}\n  hint: {command} --help\n")
+    return USAGE
+
+
+def _defect(error: Exception) -> int:
+    if os.environ.get("EXECUTOR_DEBUG"):
+        raise error
+    sys.stderr.write(
+        f"error: executor itself failed ({type(error).__name__}: {error})\n"
+        "  hint: set EXECUTOR_DEBUG=1 to see where, and please report it\n"
+    )
+    return FAILED

@@ -1,0 +1,179 @@
+"""`executor add`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from executor.cli.options import HERE, Flag, UsageError, Where
+from executor.cli.session import open_session
+
+Many = Annotated[list[str] | None, Parameter(negative="")]
+Scope = Literal["org", "user"]
+
+
+async def openapi(
+    source: str,
+    /,
+    *,
+    name: str,
+    base_url: str | None = None,
+    connection: str = "main",
+    scope: Scope = "org",
+    bearer: str | None = None,
+    header: str | None = None,
+    allow_private: Many = None,
+    replace: Flag = False,
+    json: Flag = False,
+    where: Where = HERE,
+) -> None:
+    """Add an API: each operation of its OpenAPI 3.x document becomes a tool.
+
+    Parameters
+    ----------
+    source
+        The document: a file or a URL, JSON or YAML.
+    name
+        What the integration is called, the first part of its tools' paths.
+    base_url
+        Where the API is, when the document does not say or is wrong.
+    connection
+        What the account is called, the third part of the paths.
+    scope
+        Whose it is, the second part of the paths.
+    bearer
+        The bearer token, as a reference: env:NAME, file:PATH or local:NAME. Never the token itself.
+    header
+        A header that carries a secret, such as X-Api-Key=env:NAME.
+    allow_private
+        A private host, address or network that it may reach, such as 127.0.0.1. May be repeated.
+    replace
+        Replace an integration of the same name.
+    json
+        Print the answer as JSON.
+    """
+    options = _options(base_url, connection, scope, bearer, header, allow_private, replace)
+    where_from: str | Path = source if source.lower().startswith(("http://", "https://")) else _file(source)
+    async with open_session(where) as session:
+        report = await session.add_openapi(name, where_from, **options)
+    _show(report, json)
+
+
+async def http(
+    name: str,
+    /,
+    *,
+    allow: Annotated[list[str], Parameter(negative="")],
+    connection: str = "main",
+    scope: Scope = "org",
+    bearer: str | None = None,
+    header: str | None = None,
+    allow_private: Many = None,
+    replace: Flag = False,
+    json: Flag = False,
+    where: Where = HERE,
+) -> None:
+    """Add plain HTTP requests to exactly the hosts that you allow.
+
+    Parameters
+    ----------
+    name
+        What the integration is called, the first part of its tools' paths.
+    allow
+        A URL that may be called, such as https://api.example.com/v1. May be repeated.
+    connection
+        What the account is called, the third part of the paths.
+    scope
+        Whose it is, the second part of the paths.
+    bearer
+        The bearer token, as a reference: env:NAME, file:PATH or local:NAME. Never the token itself.
+    header
+        A header that carries a secret, such as X-Api-Key=env:NAME.
+    allow_private
+        A private host, address or network that it may reach, such as 127.0.0.1. May be repeated.
+    replace
+        Replace an integration of the same name.
+    json
+        Print the answer as JSON.
+    """
+    options = _options(None, connection, scope, bearer, header, allow_private, replace)
+    options.pop("base_url", None)
+    async with open_session(where) as session:
+        report = await session.add_http(name, allow, **options)
+    _show(report, json)
+
+
+def _options(
+    base_url: str | None,
+    connection: str,
+    scope: str,
+    bearer: str | None,
+    header: str | None,
+    allow_private: list[str] | None,
+    replace: bool,
+) -> dict[str, Any]:
+    if bearer is not None and header is not None:
+        raise UsageError("use --bearer or --header, not both")
+    auth: Any = None
+    secret = bearer
+    if bearer is not None:
+        auth = "bearer"
+    elif header is not None:
+        field, equals, secret = header.partition("=")
+        if not equals or not field:
+            raise UsageError(f"{header!r} is not a header", hint="write it like X-Api-Key=env:NAME")
+        auth = {"type": "header", "name": field}
+    if secret is not None and not secret.startswith(("env:", "file:", "local:")):
+        raise UsageError(
+            "a secret is given by reference, never by value",
+            hint="env:NAME, file:PATH, or local:NAME from `executor secret set NAME`",
+        )
+    return {
+        "base_url": base_url,
+        "connection": connection,
+        "scope": scope,
+        "auth": auth,
+        "secret": secret,
+        "allow_private": allow_private or [],
+        "replace": replace,
+    }
+
+
+def _file(source: str) -> Path:
+    path = Path(source).expanduser()
+    if not path.is_file():
+        raise UsageError(
+            f"there is no file {source!r}", hint="give a file, or a URL that starts with http:// or https://"
+        )
+    return path
+
+
+def _show(report: dict[str, Any], as_json: bool) -> None:
+    from rich.text import Text
+
+    from executor.cli import output
+
+    if as_json:
+        output.print_json(report)
+        return
+    tools = report["tools"]
+    output.out.print(
+        Text.assemble(
+            ("✔ ", "good"), "added ", (report["name"], "strong"), f": {len(tools)} tool{'s' if len(tools) != 1 else ''}"
+        )
+    )
+    for path in tools[:8]:
+        output.out.print(Text(f"  {path}", style="name"))
+    if len(tools) > 8:
+        output.out.print(
+            Text(f"  … and {len(tools) - 8} more: executor tools list --integration {report['name']}", style="quiet")
+        )
+    if report.get("origins"):
+        output.out.print(Text(f"  may reach {', '.join(report['origins'])}", style="quiet"))
+    if report.get("private"):
+        output.out.print(Text(f"  private addresses allowed: {', '.join(report['private'])}", style="odd"))
+    for each in (report.get("diagnostics") or [])[:10]:
+        place, message = (each["where"], each["message"]) if isinstance(each, dict) else (each[0], each[1])
+        output.out.print(Text.assemble(("  left out ", "odd"), (place, "quiet"), f" {message}"))

@@ -1,0 +1,121 @@
+"""`executor policy`"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from executor.cli.options import HERE, Flag, Where
+from executor.cli.session import open_session
+
+_STYLES = {"approve": "good", "require_approval": "odd", "block": "bad"}
+
+
+async def list_policies(*, json: Flag = False, where: Where = HERE) -> None:
+    """List the rules. Without one, a tool that reads is approved and any other needs a person."""
+    from executor.cli import output
+
+    async with open_session(where) as session:
+        rules = await session.policies()
+    if json:
+        output.print_json({"policies": rules})
+    elif rules:
+        output.out.print(_rows(rules))
+    else:
+        output.say("there is no rule: reads are approved, anything else needs approval", "quiet")
+
+
+async def set_policy(
+    target: str,
+    pattern: str,
+    effect: Literal["approve", "require_approval", "block"],
+    /,
+    *,
+    scope: Literal["org", "user"] = "org",
+    reason: str = "",
+    json: Flag = False,
+    where: Where = HERE,
+) -> None:
+    """Add a rule.
+
+    Parameters
+    ----------
+    target
+        `*`, an integration, or integration.scope.connection.
+    pattern
+        A glob over the tool's name, such as issues.* or *.
+    effect
+        What happens to a call.
+    scope
+        Who says so.
+    reason
+        Why, for whoever reads it later.
+    json
+        Print the rule as JSON.
+    """
+    from executor.cli import output
+
+    async with open_session(where) as session:
+        rule = await session.add_policy(target, pattern, effect, scope=scope, reason=reason)
+    if json:
+        output.print_json(rule)
+    else:
+        output.say(f"✔ {rule['id']}: {effect} {target} {pattern}", "good")
+
+
+async def remove(rule_id: str, /, *, where: Where = HERE) -> None:
+    """Remove a rule.
+
+    Parameters
+    ----------
+    rule_id
+        Its id, as `executor policy list` shows it.
+    """
+    from executor.cli import output
+
+    async with open_session(where) as session:
+        await session.remove_policy(rule_id)
+    output.say(f"✔ removed {rule_id}", "good")
+
+
+async def explain(path: str, /, *, json: Flag = False, where: Where = HERE) -> None:
+    """Say which rule decides for a tool.
+
+    Parameters
+    ----------
+    path
+        The tool.
+    json
+        Print the answer as JSON.
+    """
+    from rich.text import Text
+
+    from executor.cli import output
+
+    async with open_session(where) as session:
+        told = await session.explain(path)
+    if json:
+        output.print_json(told)
+        return
+    output.out.print(Text.assemble((told["effect"], _STYLES.get(told["effect"], "")), "  ", (path, "name")))
+    output.out.print(Text(f"  {told['reason']}", style="quiet"))
+    if told.get("applying"):
+        output.out.print()
+        output.out.print(_rows(told["applying"]))
+
+
+def _rows(rules: list[dict[str, Any]]) -> Any:
+    from rich.text import Text
+
+    from executor.cli import output
+
+    rows = output.table("id", "effect", "target", "pattern", "scope", "reason")
+    for each in rules:
+        rows.add_row(
+            each["id"],
+            Text(each["effect"], style=_STYLES.get(each["effect"], "")),
+            each["target"],
+            each["pattern"],
+            each["scope"],
+            each.get("reason", ""),
+        )
+    return rows

@@ -1,0 +1,102 @@
+"""`executor runs`"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from executor.cli.options import HERE, Flag, Where
+from executor.cli.session import open_session
+
+Status = Literal["queued", "running", "waiting", "completed", "failed", "cancelled", "expired"]
+
+
+async def list_runs(
+    *,
+    status: Status | None = None,
+    label: str | None = None,
+    limit: int = 20,
+    cursor: str | None = None,
+    json: Flag = False,
+    where: Where = HERE,
+) -> None:
+    """List runs, newest first.
+
+    Parameters
+    ----------
+    status
+        Only runs of this status.
+    label
+        Only runs with this label: key, or key=value.
+    limit
+        How many to show.
+    cursor
+        Go on where another page ended.
+    json
+        Print the answer as JSON.
+    """
+    from rich.text import Text
+
+    from executor.cli import output
+
+    async with open_session(where) as session:
+        page = await session.list_runs(status=status, label=label, limit=limit, cursor=cursor)
+    if json:
+        output.print_json(page)
+        return
+    if not page["runs"]:
+        output.say("there is no such run", "quiet")
+        return
+    rows = output.table("run", "status", "code", "started", "took", "labels", right=("took",))
+    for each in page["runs"]:
+        style = {"completed": "good", "failed": "bad", "running": "name"}.get(each["status"], "odd")
+        rows.add_row(
+            each["run_id"],
+            Text(each["status"], style=style),
+            (each.get("error") or {}).get("code", ""),
+            output.moment(each["created_at"]),
+            output.duration((each.get("usage") or {}).get("wall_ms")),
+            " ".join(f"{key}={value}" for key, value in each["labels"].items()),
+        )
+    output.out.print(rows)
+    if page["next"]:
+        output.say(f"\nmore with --cursor {page['next']}", "quiet")
+
+
+async def show(run_id: str, /, *, json: Flag = False, where: Where = HERE) -> None:
+    """Show a run: its logs, calls, result or error, and what it used.
+
+    Parameters
+    ----------
+    run_id
+        The run.
+    json
+        Print the answer as JSON.
+    """
+    from executor.cli import output
+
+    async with open_session(where) as session:
+        run = await session.get_run(run_id)
+    if json:
+        output.print_json(run)
+    else:
+        output.show_run(run, run.get("code"))
+
+
+async def cancel(run_id: str, /, *, json: Flag = False, where: Where = HERE) -> None:
+    """Cancel a run and wait until it has ended.
+
+    Parameters
+    ----------
+    run_id
+        The run.
+    json
+        Print the answer as JSON.
+    """
+    from executor.cli import output
+
+    async with open_session(where) as session:
+        run = await session.cancel_run(run_id)
+    if json:
+        output.print_json(run)
+    else:
+        output.say(f"the run is {run['status']}")

@@ -1,0 +1,132 @@
+"""`executor call` and `executor tools`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from executor.cli.options import HERE, Flag, UsageError, Where, read_json
+from executor.cli.session import open_session
+
+
+async def call(path: str, args: str = "{}", /, *, meta: Flag = False, where: Where = HERE) -> None:
+    """Call one tool and print its value as JSON.
+
+    Parameters
+    ----------
+    path
+        The tool, such as petstore.org.main.getPetById.
+    args
+        Its arguments: a JSON object, @file, or @- for standard input.
+    meta
+        Also print the HTTP status and headers.
+    """
+    from executor.cli import output
+
+    given = read_json(args, "the arguments")
+    if not isinstance(given, dict):
+        raise UsageError("the arguments must be a JSON object", hint="""such as '{"id": 7}'""")
+    async with open_session(where) as session:
+        output.print_value(await session.call(path, given, meta=meta))
+
+
+async def search(
+    query: str,
+    /,
+    *,
+    limit: int = 10,
+    integration: str | None = None,
+    cursor: str | None = None,
+    json: Flag = False,
+    where: Where = HERE,
+) -> None:
+    """Search the tools by what they do.
+
+    Parameters
+    ----------
+    query
+        A few words, such as "list open issues".
+    limit
+        How many to show.
+    integration
+        Only tools of this integration.
+    cursor
+        Go on where another page ended.
+    json
+        Print the answer as JSON.
+    """
+    async with open_session(where) as session:
+        found = await session.search(query, limit=limit, integration=integration, cursor=cursor)
+    _show(found, json)
+
+
+async def list_tools(
+    *,
+    integration: str | None = None,
+    limit: int = 100,
+    cursor: str | None = None,
+    json: Flag = False,
+    where: Where = HERE,
+) -> None:
+    """List the tools by path.
+
+    Parameters
+    ----------
+    integration
+        Only tools of this integration.
+    limit
+        How many to show.
+    cursor
+        Go on where another page ended.
+    json
+        Print the answer as JSON.
+    """
+    async with open_session(where) as session:
+        found = await session.list_tools(integration=integration, limit=limit, cursor=cursor)
+    _show(found, json)
+
+
+async def describe(path: str, /, *, json: Flag = False, where: Where = HERE) -> None:
+    """Show a tool's signature and docs.
+
+    Parameters
+    ----------
+    path
+        The tool, such as petstore.org.main.getPetById.
+    json
+        Print the answer as JSON.
+    """
+    from rich.syntax import Syntax
+
+    from executor.cli import output
+
+    async with open_session(where) as session:
+        tool = await session.describe(path)
+    if json:
+        output.print_json(tool)
+        return
+    code = tool.get("typescript") or tool.get("signature") or ""
+    output.out.print(Syntax(code, "typescript", background_color="default", word_wrap=True) if code else path)
+
+
+def _show(found: dict[str, Any], as_json: bool) -> None:
+    from rich.text import Text
+
+    from executor.cli import output
+
+    if as_json:
+        output.print_json(found)
+        return
+    items = found["items"]
+    if not items:
+        output.say("no tool matches", "quiet")
+        return
+    for item in items:
+        effect = item.get("side_effect", "")
+        mark = {"read": ("read   ", "good"), "write": ("write  ", "odd"), "delete": ("delete ", "bad")}
+        output.out.print(Text.assemble(mark.get(effect, ("unknown", "quiet")), "  ", (item["path"], "name")))
+        text = " ".join(str(item.get("description") or item.get("title") or "").split())
+        if text:
+            output.out.print(Text(f"         {text[:160]}", style="dim"))
+    total = found.get("total", len(items))
+    if found.get("next"):
+        output.say(f"\n{len(items)} of {total}; more with --cursor {found['next']}", "quiet")

@@ -1,0 +1,87 @@
+"""A session with an Executor in this process."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bridge.wire.errors import NotFound
+from executor.config import Config
+from executor.executor import Executor
+from runtime import values
+
+
+class Embedded:
+    def __init__(self, executor: Executor) -> None:
+        self.executor = executor
+        self.toolbox = executor.toolbox
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def open(cls, home: Path, config: Config | None = None) -> AsyncIterator[Embedded]:
+        async with Executor.open(home, config=config) as executor:
+            yield cls(executor)
+
+    async def run(self, code: str, **options: Any) -> dict[str, Any]:
+        given = {key: value for key, value in options.items() if value is not None}
+        given["input"] = values.from_json(options.get("input"))
+        answer = await self.executor.run(code, principal="cli", **given)
+        return answer.as_dict()
+
+    async def call(self, path: str, args: Mapping[str, Any], *, meta: bool) -> Any:
+        value = await self.executor.call(path, values.from_json(dict(args)), meta=meta, principal="cli", door="cli")
+        return values.to_json(value)
+
+    async def search(self, query: str, **options: Any) -> dict[str, Any]:
+        return await self.executor.search(query, **options)
+
+    async def describe(self, path: str) -> dict[str, Any]:
+        return self.toolbox.describe(path)
+
+    async def list_tools(self, **options: Any) -> dict[str, Any]:
+        return self.toolbox.list_tools(**options)
+
+    async def add_openapi(self, name: str, source: str | Path, **options: Any) -> dict[str, Any]:
+        return (await self.toolbox.add_openapi(name, source, **options)).as_dict()
+
+    async def add_http(self, name: str, allow: list[str], **options: Any) -> dict[str, Any]:
+        return (await self.toolbox.add_http(name, allow, **options)).as_dict()
+
+    async def integrations(self) -> list[dict[str, Any]]:
+        return self.toolbox.integrations()
+
+    async def remove_integration(self, name: str) -> None:
+        await self.toolbox.remove(name)
+
+    async def set_secret(self, name: str, value: str, *, scope: str) -> None:
+        await self.toolbox.set_secret(name, value, scope=scope)
+
+    async def secrets(self, *, scope: str) -> list[str]:
+        return await self.toolbox.secret_names(scope=scope)
+
+    async def remove_secret(self, name: str, *, scope: str) -> None:
+        if not await self.toolbox.delete_secret(name, scope=scope):
+            raise NotFound(f"there is no secret {name!r}")
+
+    async def policies(self) -> list[dict[str, Any]]:
+        return self.toolbox.policies()
+
+    async def add_policy(self, target: str, pattern: str, effect: Any, **options: Any) -> dict[str, Any]:
+        return await self.toolbox.add_policy(target, pattern, effect, **options)
+
+    async def remove_policy(self, rule_id: str) -> None:
+        await self.toolbox.remove_policy(rule_id)
+
+    async def explain(self, path: str) -> dict[str, Any]:
+        return self.toolbox.explain(path)
+
+    async def list_runs(self, **options: Any) -> dict[str, Any]:
+        return (await self.executor.list_runs(**options)).as_dict()
+
+    async def get_run(self, run_id: str) -> dict[str, Any]:
+        return (await self.executor.get_run(run_id)).as_dict()
+
+    async def cancel_run(self, run_id: str) -> dict[str, Any]:
+        return (await self.executor.cancel_run(run_id)).as_dict()

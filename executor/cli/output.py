@@ -1,0 +1,235 @@
+"""What a person sees. Results go to standard output, everything said about them to standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any, Final
+
+from rich.console import Console
+from rich.json import JSON
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+from rich.theme import Theme
+
+from bridge.wire.errors import ExecutorError
+
+_THEME: Final = Theme(
+    {
+        "good": "green",
+        "bad": "bold red",
+        "odd": "yellow",
+        "name": "cyan",
+        "quiet": "bright_black",
+        "strong": "bold",
+    }
+)
+_MARKS: Final[dict[str, tuple[str, str]]] = {
+    "completed": ("✔", "good"),
+    "failed": ("✘", "bad"),
+    "cancelled": ("■", "odd"),
+    "expired": ("■", "odd"),
+    "queued": ("…", "quiet"),
+    "running": ("…", "name"),
+    "waiting": ("…", "odd"),
+}
+_LEVELS: Final[dict[str, str]] = {"error": "bad", "warn": "odd", "debug": "quiet", "info": "name"}
+
+out = Console(theme=_THEME, highlight=False, soft_wrap=True)
+notes = Console(theme=_THEME, highlight=False, stderr=True)
+
+
+def print_json(value: Any) -> None:
+    """Machine output: one JSON document on standard output."""
+    text = json.dumps(value, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
+    sys.stdout.write(text.encode("utf-8", "replace").decode() + "\n")
+    sys.stdout.flush()
+
+
+def print_value(value: Any) -> None:
+    """A result: coloured on a terminal, plain JSON into a pipe, a bare string as it is."""
+    if not sys.stdout.isatty():
+        print_json(value)
+    elif isinstance(value, str):
+        out.print(Text(value))
+    else:
+        out.print(JSON.from_data(value, ensure_ascii=False))
+
+
+def say(text: str, style: str = "") -> None:
+    notes.print(Text(text, style=style))
+
+
+def say_error(error: ExecutorError) -> None:
+    """One line, and what to do about it."""
+    notes.print(Text.assemble(("error", "bad"), ": ", error.message), soft_wrap=True)
+    problems = (error.details or {}).get("problems") or (error.details or {}).get("suggestions") or []
+    for problem in problems[:10]:
+        notes.print(Text(f"  · {problem}", style="quiet"), soft_wrap=True)
+    if error.hint:
+        notes.print(Text.assemble(("  hint", "quiet"), ": ", error.hint), soft_wrap=True)
+
+
+def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="quiet")
+    for column in columns:
+        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return made
+
+
+def show_run(run: dict[str, Any], code: str | None = None) -> None:
+    """A run's answer: logs, emitted values, calls, result or error, and what it used."""
+    _show_logs(run.get("logs") or [])
+    for value in run.get("emitted") or []:
+        notes.print(Text.assemble(("emit  ", "name"), json.dumps(value, ensure_ascii=False)), soft_wrap=True)
+    if run.get("emitted"):
+        notes.print()
+    _show_calls(run.get("calls") or [])
+    if "result" in run:
+        print_value(run["result"])
+    elif run.get("result_ref"):
+        _show_stored(run["result_ref"])
+    if run.get("error"):
+        _show_error(run["error"], code)
+    notes.print()
+    _show_summary(run)
+
+
+def _show_logs(logs: list[dict[str, Any]]) -> None:
+    for line in logs:
+        level = line["level"]
+        text = Text(f"{level:<6}", style=_LEVELS.get(level, "quiet"))
+        notes.print(text.append(line["text"], style="dim"), soft_wrap=True)
+    if logs:
+        notes.print()
+
+
+def _show_calls(calls: list[dict[str, Any]]) -> None:
+    if not calls:
+        return
+    rows = table("", "call", "outcome", "time", "sent", "got", right=("time", "sent", "got"))
+    for each in calls:
+        outcome = each.get("outcome") or each.get("state") or "done"
+        mark, style = {"done": ("✔", "good"), "failed": ("✘", "bad")}.get(outcome, ("?", "odd"))
+        status = each.get("http_status") or each.get("status")
+        what = str(each.get("code") or (status if status is not None else outcome))
+        rows.add_row(
+            Text(mark, style=style),
+            Text(each["path"], style="name"),
+            Text(what, style="" if outcome == "done" else style),
+            duration(each.get("duration_ms")),
+            size(each.get("args_bytes")),
+            size(each.get("value_bytes")),
+        )
+    notes.print(rows)
+    notes.print()
+
+
+def _show_stored(ref: dict[str, Any]) -> None:
+    notes.print(Text.assemble("a result of ", (size(ref["bytes"]), "strong"), ", kept; it begins with"))
+    notes.print(Text(str(ref.get("preview", ""))[:500], style="dim"), soft_wrap=True)
+
+
+def _show_error(error: dict[str, Any], code: str | None) -> None:
+    name = f"{error['name']}: " if error.get("name") and not error["message"].startswith(error["name"]) else ""
+    notes.print(Text.assemble((error["code"], "bad"), "  ", name, error["message"]), soft_wrap=True)
+    if code is not None and error.get("line"):
+        _show_place(code, error["line"], error.get("column"))
+    stack = [line for line in str(error.get("stack") or "").splitlines() if line.strip()]
+    for line in stack[1:6] if len(stack) > 1 else []:
+        notes.print(Text(f"    {line.strip()}", style="quiet"), soft_wrap=True)
+    if error.get("hint"):
+        notes.print(Text.assemble(("  hint", "quiet"), ": ", error["hint"]), soft_wrap=True)
+
+
+def _show_place(code: str, line: int, column: int | None) -> None:
+    """The source line and the one before it, with a caret under the column (both count from 1)."""
+    lines = code.splitlines()
+    if not 1 <= line <= len(lines):
+        return
+    width = len(str(line))
+    notes.print()
+    for number in range(max(1, line - 1), line + 1):
+        here = number == line
+        text = Text(f"  {'❯' if here else ' '} {number:>{width}} │ ", style="bad" if here else "quiet")
+        notes.print(text.append(_shown(lines[number - 1]), style="" if here else "dim"), soft_wrap=True)
+    if column is not None and 1 <= column <= len(lines[line - 1]) + 1:
+        before = _shown(lines[line - 1][: column - 1])
+        notes.print(Text(f"    {' ' * width} │ {' ' * Text(before).cell_len}^", style="bad"), soft_wrap=True)
+    notes.print()
+
+
+def _shown(line: str) -> str:
+    return line.replace("\t", "    ")[:2000]
+
+
+def _show_summary(run: dict[str, Any]) -> None:
+    usage = run.get("usage") or {}
+    mark, style = _MARKS.get(run["status"], ("?", "odd"))
+    head = Text.assemble((f"{mark} {run['status']}", style))
+    if usage.get("wall_ms") is not None:
+        head.append(f" in {duration(usage['wall_ms'])}")
+    head.append(f"  {run['run_id']}", style="quiet")
+    notes.print(head)
+    limit = run.get("limit")
+    if limit:
+        notes.print(
+            Text.assemble(
+                "  ", (f"the budget {limit['name']} ended it: {limit['used']:,} of {limit['limit']:,}", "odd")
+            )
+        )
+    if usage:
+        notes.print(Padding(Text(usage_line(usage), style="quiet"), (0, 0, 0, 2)))
+
+
+def usage_line(usage: dict[str, Any]) -> str:
+    """The figures that a person asks for, in one line."""
+    parts = [f"fuel {count(usage.get('fuel', 0))}"]
+    if usage.get("cpu_ms") is not None:
+        parts.append(f"cpu {duration(usage['cpu_ms'])}")
+    if usage.get("waited_ms"):
+        parts.append(f"waited {duration(usage['waited_ms'])}")
+    if usage.get("memory_bytes"):
+        parts.append(f"memory {size(usage['memory_bytes'])}")
+    if usage.get("bridge_calls"):
+        calls = usage["bridge_calls"]
+        parts.append(f"{calls} call{'s' if calls != 1 else ''}")
+    if usage.get("result_bytes"):
+        parts.append(f"result {size(usage['result_bytes'])}")
+    return " · ".join(parts)
+
+
+def count(number: float) -> str:
+    for unit, factor in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= factor:
+            return f"{number / factor:.3g} {unit}"
+    return f"{number:g}"
+
+
+def size(number: int | None) -> str:
+    if number is None:
+        return ""
+    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if number >= factor:
+            return f"{number / factor:.3g} {unit}"
+    return f"{number} B"
+
+
+def duration(milliseconds: float | None) -> str:
+    if milliseconds is None:
+        return ""
+    if milliseconds < 10:
+        return f"{milliseconds:.2g} ms"
+    if milliseconds < 10_000:
+        return f"{milliseconds:.0f} ms"
+    return f"{milliseconds / 1000:.1f} s"
+
+
+def moment(seconds: float | None) -> str:
+    """A Unix time in the local zone, to the second."""
+    if seconds is None:
+        return ""
+    from datetime import datetime
+
+    return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,180 @@
+"""A session with a server over its HTTP API."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import httpx2
+
+from bridge.wire.errors import ExecutorError
+from executor.cli.options import UsageError, read_text
+
+
+class RemoteError(ExecutorError):
+    """Raised for an error that the server answered with, and when it cannot be reached."""
+
+
+class Remote:
+    def __init__(self, client: httpx2.AsyncClient) -> None:
+        self._client = client
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def open(cls, url: str, key: str | None) -> AsyncIterator[Remote]:
+        """Raises UsageError for what is no http(s) URL."""
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError(f"{url!r} is not a server's URL", hint="such as http://127.0.0.1:8321")
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        # A run takes as long as it takes: the server bounds it. No proxy from the environment gets to see the key.
+        timeout = httpx2.Timeout(None, connect=5.0)
+        async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=timeout, trust_env=False) as client:
+            yield cls(client)
+
+    async def run(self, code: str, **options: Any) -> dict[str, Any]:
+        body = {key: value for key, value in options.items() if value is not None}
+        return await self._dict("POST", "/run", {"code": code} | body)
+
+    async def call(self, path: str, args: Mapping[str, Any], *, meta: bool) -> Any:
+        answer = await self._dict("POST", f"/tools/{quote(path, safe='')}/call", {"args": dict(args), "meta": meta})
+        return answer if meta else answer["value"]
+
+    async def search(self, query: str, **options: Any) -> dict[str, Any]:
+        return await self._dict("GET", "/tools", query={"query": query} | options)
+
+    async def describe(self, path: str) -> dict[str, Any]:
+        return await self._dict("GET", f"/tools/{quote(path, safe='')}")
+
+    async def list_tools(self, **options: Any) -> dict[str, Any]:
+        return await self._dict("GET", "/tools", query=options)
+
+    async def add_openapi(self, name: str, source: str | Path, **options: Any) -> dict[str, Any]:
+        body = {"kind": "openapi", "name": name, "source": _document(source)}
+        return await self._add(body, options)
+
+    async def add_http(self, name: str, allow: list[str], **options: Any) -> dict[str, Any]:
+        return await self._add({"kind": "http", "name": name, "allow": allow}, options)
+
+    async def integrations(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = (await self._dict("GET", "/integrations"))["integrations"]
+        return found
+
+    async def remove_integration(self, name: str) -> None:
+        await self._ask("DELETE", f"/integrations/{quote(name, safe='')}")
+
+    async def set_secret(self, name: str, value: str, *, scope: str) -> None:
+        await self._ask("PUT", f"/secrets/{quote(name, safe='')}", {"value": value}, query={"scope": scope})
+
+    async def secrets(self, *, scope: str) -> list[str]:
+        found: list[str] = (await self._dict("GET", "/secrets", query={"scope": scope}))["secrets"]
+        return found
+
+    async def remove_secret(self, name: str, *, scope: str) -> None:
+        await self._ask("DELETE", f"/secrets/{quote(name, safe='')}", query={"scope": scope})
+
+    async def policies(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = (await self._dict("GET", "/policies"))["policies"]
+        return found
+
+    async def add_policy(self, target: str, pattern: str, effect: str, **options: Any) -> dict[str, Any]:
+        return await self._dict("POST", "/policies", {"target": target, "pattern": pattern, "effect": effect} | options)
+
+    async def remove_policy(self, rule_id: str) -> None:
+        await self._ask("DELETE", f"/policies/{quote(rule_id, safe='')}")
+
+    async def explain(self, path: str) -> dict[str, Any]:
+        return await self._dict("POST", "/policies/explain", {"path": path})
+
+    async def list_runs(self, **options: Any) -> dict[str, Any]:
+        return await self._dict("GET", "/runs", query=options)
+
+    async def get_run(self, run_id: str) -> dict[str, Any]:
+        return await self._dict("GET", f"/runs/{quote(run_id, safe='')}")
+
+    async def cancel_run(self, run_id: str) -> dict[str, Any]:
+        return await self._dict("POST", f"/runs/{quote(run_id, safe='')}/cancel")
+
+    async def _add(self, body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+        """The server reads neither our environment nor our files: what a reference names here is sent, kept there
+        under the integration's name, and referred to as `local:`."""
+        given = {key: value for key, value in options.items() if value is not None}
+        secret = given.get("secret")
+        if secret is not None and not secret.startswith("local:"):
+            name = f"{body['name']}-{given['connection']}"
+            await self.set_secret(name, _value_of(secret), scope=given["scope"])
+            given["secret"] = f"local:{name}"
+        if given.get("auth") == "bearer":
+            given["auth"] = {"type": "bearer"}
+        return await self._dict("POST", "/integrations", body | given)
+
+    async def _dict(
+        self, method: str, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        answer = await self._ask(method, path, body, query=query)
+        try:
+            found = answer.json()
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise RemoteError("what answers at that URL is not an Executor server")
+        return found
+
+    async def _ask(
+        self, method: str, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None
+    ) -> httpx2.Response:
+        params = {key: value for key, value in (query or {}).items() if value is not None}
+        try:
+            answer = await self._client.request(method, path, json=body, params=params or None)
+        except httpx2.TransportError as e:
+            raise RemoteError(
+                f"the server at {self._client.base_url} cannot be reached: {e or type(e).__name__}",
+                code="unreachable",
+                hint="`executor serve` starts one",
+            ) from None
+        if answer.is_success:
+            return answer
+        raise _error_of(answer)
+
+
+def _error_of(answer: httpx2.Response) -> RemoteError:
+    try:
+        facts = answer.json()["error"]
+        error = RemoteError(facts["message"], code=facts["code"], hint=facts.get("hint"), details=facts.get("details"))
+    except (ValueError, KeyError, TypeError):
+        return RemoteError(f"the server answered with HTTP {answer.status_code}")
+    if answer.status_code == 401:
+        error.hint = "put a key in EXECUTOR_KEY; `executor key create` on the server's machine makes one"
+    return error
+
+
+def _document(source: str | Path) -> Any:
+    if isinstance(source, str):
+        return source
+    text = read_text(str(source), "the document")
+    try:
+        return json.loads(text)
+    except ValueError:
+        import yaml
+
+        try:
+            return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+        except yaml.YAMLError as e:
+            raise UsageError(f"{str(source)!r} is neither JSON nor YAML: {e}") from None
+
+
+def _value_of(reference: str) -> str:
+    kind, _, name = reference.partition(":")
+    if kind == "env":
+        value = os.environ.get(name)
+        if not value:
+            raise UsageError(f"the environment variable {name} is not set here")
+        return value
+    if kind == "file":
+        return read_text(name, "the secret file").rstrip("\r\n")
+    raise UsageError(f"{reference!r} is not a secret reference", hint="env:NAME, file:PATH or local:NAME")

@@ -1,0 +1,82 @@
+"""What a command talks to: an Executor in this process, or a server over HTTP. Commands cannot tell them apart.
+
+Everything that comes back is the JSON data of the HTTP API.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from bridge.wire.errors import ConfigError
+from executor.cli.options import Where
+
+
+class Session(Protocol):
+    """The operations of the API that commands use. Each raises ExecutorError."""
+
+    async def run(self, code: str, **options: Any) -> dict[str, Any]: ...
+
+    async def call(self, path: str, args: Mapping[str, Any], *, meta: bool) -> Any: ...
+
+    async def search(self, query: str, **options: Any) -> dict[str, Any]: ...
+
+    async def describe(self, path: str) -> dict[str, Any]: ...
+
+    async def list_tools(self, **options: Any) -> dict[str, Any]: ...
+
+    async def add_openapi(self, name: str, source: str | Path, **options: Any) -> dict[str, Any]: ...
+
+    async def add_http(self, name: str, allow: list[str], **options: Any) -> dict[str, Any]: ...
+
+    async def integrations(self) -> list[dict[str, Any]]: ...
+
+    async def remove_integration(self, name: str) -> None: ...
+
+    async def set_secret(self, name: str, value: str, *, scope: str) -> None: ...
+
+    async def secrets(self, *, scope: str) -> list[str]: ...
+
+    async def remove_secret(self, name: str, *, scope: str) -> None: ...
+
+    async def policies(self) -> list[dict[str, Any]]: ...
+
+    async def add_policy(self, target: str, pattern: str, effect: str, **options: Any) -> dict[str, Any]: ...
+
+    async def remove_policy(self, rule_id: str) -> None: ...
+
+    async def explain(self, path: str) -> dict[str, Any]: ...
+
+    async def list_runs(self, **options: Any) -> dict[str, Any]: ...
+
+    async def get_run(self, run_id: str) -> dict[str, Any]: ...
+
+    async def cancel_run(self, run_id: str) -> dict[str, Any]: ...
+
+
+@contextlib.asynccontextmanager
+async def open_session(where: Where) -> AsyncIterator[Session]:
+    """The session that the options ask for. Raises ConfigError when the home cannot be opened."""
+    if where.url is not None:
+        from executor.cli.remote import Remote
+
+        async with Remote.open(where.url, where.key) as remote:
+            yield remote
+        return
+    from executor.cli.embedded import Embedded
+
+    try:
+        opening = Embedded.open(where.directory)
+        session = await opening.__aenter__()
+    except ConfigError as e:
+        if "open in another process" in e.message:
+            raise ConfigError(
+                e.message, hint="is that a server? Then use it: --url http://127.0.0.1:8321, and EXECUTOR_KEY"
+            ) from None
+        raise
+    try:
+        yield session
+    finally:
+        await opening.__aexit__(None, None, None)
