@@ -1,0 +1,28 @@
+"""The JavaScript image compiled for this process, and limits that no probe meets."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+from bridge.wire.frames import Limits
+from guest import images
+from runtime.engine import settings
+from runtime.engine.image import Image
+
+MIB: Final = 1 << 20
+LIMITS: Final = Limits(
+    fuel=10**11,
+    memory_bytes=64 * MIB,
+    wall_ms=30_000,
+    bridge_calls=10_000,
+    call_args_bytes=8 * MIB,
+    result_bytes=8 * MIB,
+    log_bytes=MIB,
+)
+
+
+@cache
+def javascript() -> Image:
+    """Compiled here once; about a second."""
+    return Image.compile(settings.engine(), images.load("javascript").wasm)
