@@ -18,7 +18,8 @@ class ToolSpec:
     """A tool as its integration declares it, before a connection gives it an address.
 
     Schemas are JSON Schema 2020-12; their `$ref`s point at `#/$defs/<name>`, which the manifest holds once for all its
-    tools. `binding` belongs to the integration alone; it is JSON data wherever the catalog is stored.
+    tools. `words` are for search only. `binding` belongs to the integration alone; it is JSON data wherever the catalog
+    is stored.
     """
 
     name: str
@@ -27,6 +28,7 @@ class ToolSpec:
     input_schema: Schema | None = None
     output_schema: Schema | None = None
     side_effect: SideEffect = "unknown"
+    words: str = ""
     binding: Any = None
 
 

@@ -1,0 +1,107 @@
+"""Search, describe and list as callers see them: what a policy blocks is not there."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from bridge.policy import Policy
+from bridge.wire.errors import ToolError
+from catalog import describe
+from catalog.model import Tool
+from catalog.registry import Registry
+from catalog.validate import unknown
+
+DEFAULT_LIMIT: Final = 10
+MAX_LIMIT: Final = 200
+
+_SEARCH_ARGS: Final = ["query", "limit", "cursor", "integration"]
+_DESCRIBE_ARGS: Final = ["path", "schemas"]
+
+
+class Discovery:
+    def __init__(self, registry: Registry, policy: Policy) -> None:
+        self._registry = registry
+        self._policy = policy
+
+    def visible(self, tool: Tool) -> bool:
+        return not self._policy.hides(tool)
+
+    def search(self, args: dict[str, Any]) -> dict[str, Any]:
+        """`{items: [{path, description, side_effect, signature?}], total, next}` for `{query, limit?, cursor?,
+        integration?}`. An empty query lists everything. Raises ToolError(invalid_arguments)."""
+        _known(args, _SEARCH_ARGS)
+        query, integration = args.get("query", ""), args.get("integration")
+        limit, cursor = args.get("limit"), args.get("cursor")
+        if not isinstance(query, str) or not isinstance(integration, (str, type(None))):
+            raise ToolError("invalid_arguments", "query and integration are text.")
+        size = _limit(DEFAULT_LIMIT if limit is None else limit)
+        if not query.strip():
+            return self.listing(limit=size, cursor=cursor, integration=integration)
+        at = _offset(cursor)
+        hits = self._registry.index.search(query, integration)
+        paths, total = hits.paths, hits.total
+        if self._policy.rules():
+            paths = [path for path in paths if (tool := self._registry.find(path)) and self.visible(tool)]
+            total = len(paths)
+        tools = [tool for path in paths[at : at + size] if (tool := self._registry.find(path)) is not None]
+        following = str(at + size) if at + size < total else None
+        return {"items": [describe.brief(tool) for tool in tools], "total": total, "next": following}
+
+    def listing(self, *, limit: int, cursor: Any = None, integration: str | None = None) -> dict[str, Any]:
+        """Every tool in order of its path; `cursor` is the last path of the page before."""
+        if cursor is not None and not isinstance(cursor, str):
+            raise ToolError("invalid_arguments", "cursor: it is the `next` of an earlier answer.")
+        everything = [tool for tool in self._registry.tools(integration=integration) if self.visible(tool)]
+        rest = [tool for tool in everything if cursor is None or tool.path > cursor]
+        page = rest[:limit]
+        following = page[-1].path if len(rest) > limit else None
+        return {"items": [describe.brief(tool) for tool in page], "total": len(everything), "next": following}
+
+    def describe(self, args: dict[str, Any]) -> dict[str, Any]:
+        """What `{path, schemas?}` is and takes. Raises ToolError: tool_not_found, invalid_arguments."""
+        _known(args, _DESCRIBE_ARGS)
+        path = args.get("path")
+        if not isinstance(path, str):
+            raise ToolError("invalid_arguments", "path: it is the path of a tool, such as one that a search found.")
+        tool = self.find(path)
+        return describe.describe(tool, effect=self._policy.decide(tool).effect, schemas=args.get("schemas") is True)
+
+    def find(self, path: str) -> Tool:
+        """The visible tool at `path`. Raises ToolError(tool_not_found)."""
+        tool = self._registry.find(path)
+        if tool is None or not self.visible(tool):
+            raise self.not_found(path)
+        return tool
+
+    def not_found(self, path: str, *, toolkit: str | None = None) -> ToolError:
+        """The error for a path that leads nowhere, with the paths that it may have meant."""
+        shown = path[:200]
+        if toolkit is not None:
+            return ToolError("tool_not_found", f"There is no toolkit {toolkit[:80]!r}, so it holds no {shown!r}.")
+        near = self._registry.suggest(path, self.visible)
+        hint = f"Did you mean {', '.join(near)}?" if near else 'Find one with tools.search("…").'
+        return ToolError(
+            "tool_not_found", f"There is no tool {shown!r}.", path=shown, hint=hint, details={"suggestions": near}
+        )
+
+
+def _known(args: dict[str, Any], accepted: list[str]) -> None:
+    for key in args:
+        if key not in accepted:
+            raise ToolError("invalid_arguments", unknown(key, accepted))
+
+
+def _limit(limit: Any) -> int:
+    if isinstance(limit, float) and limit.is_integer():
+        limit = int(limit)
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise ToolError("invalid_arguments", f"limit: it is a whole number from 1 to {MAX_LIMIT}.")
+    return min(limit, MAX_LIMIT)
+
+
+def _offset(cursor: Any) -> int:
+    if cursor is None:
+        return 0
+    if not isinstance(cursor, str) or not cursor.isascii() or not cursor.isdigit() or len(cursor) > 9:
+        raise ToolError("invalid_arguments", "cursor: it is the `next` of an earlier answer.")
+    return int(cursor)

@@ -1,0 +1,201 @@
+"""HTTP/1.1 to one origin over one stream: every size bounded while it arrives, nothing followed, nothing kept.
+
+Built on h11 directly because a pooled connection must be dropped when an answer has bytes behind it: a client that
+keeps them hands one caller's answer to the next (seen with httpcore2 2.16).
+"""
+
+from __future__ import annotations
+
+import select
+import time
+import zlib
+from collections.abc import Sequence
+from typing import Final, NamedTuple, NoReturn
+
+import anyio
+import h11
+from anyio.abc import ByteStream, SocketAttribute
+
+from bridge.wire.errors import ToolError
+from catalog.origin import Url
+
+MAX_HEADER_BYTES: Final = 64 * 1024
+MAX_HEADERS: Final = 100
+MAX_INFORMATIONAL: Final = 16
+CHUNK: Final = 64 * 1024
+USER_AGENT: Final = "executor"
+"""Fixed, so that nothing about this host or version leaves with a request."""
+
+_BODY_METHODS: Final = frozenset({"POST", "PUT", "PATCH"})
+_ZLIB: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+
+
+class Answer(NamedTuple):
+    """Header names are lower case; the body is whole and decoded."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+
+
+class Stale(Exception):
+    """Raised when a kept connection ended before a byte of the answer came."""
+
+
+class Connection:
+    """A stream to `url`'s origin that carries one exchange after another. Close it after any exception."""
+
+    def __init__(self, stream: ByteStream, origin: str) -> None:
+        self._stream = stream
+        self._origin = origin
+        self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEADER_BYTES)
+        self._received = 0
+        self._used = False
+        self.idle_since = 0.0
+
+    async def exchange(
+        self, method: str, url: Url, headers: Sequence[tuple[str, str]], body: bytes | None, limit: int
+    ) -> Answer:
+        """Send one request and read its answer, at most `limit` bytes of body.
+
+        Raises ToolError (upstream_error, upstream_unreachable, too_large) or Stale.
+        """
+        self._received = 0
+        kept, self._used = self._used, True
+        try:
+            await self._send(method, url, headers, body)
+            response = await self._head()
+            data = await self._body(response, limit, method)
+        except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, h11.RemoteProtocolError) as e:
+            if kept and self._received == 0:
+                raise Stale from e
+            self._refuse(e)
+        fields = [(name.decode("ascii"), value.decode("latin-1")) for name, value in response.headers]
+        return Answer(response.status_code, fields, _decoded(data, fields, limit, self._origin))
+
+    async def _send(self, method: str, url: Url, headers: Sequence[tuple[str, str]], body: bytes | None) -> None:
+        fields = [("host", url.netloc), ("user-agent", USER_AGENT), ("accept-encoding", "identity"), *headers]
+        if body is not None or method in _BODY_METHODS:
+            fields.append(("content-length", str(len(body or b""))))
+        request = h11.Request(method=method, target=url.target, headers=fields)
+        out = self._h11.send(request) or b""
+        if body:
+            out += self._h11.send(h11.Data(data=body)) or b""
+        out += self._h11.send(h11.EndOfMessage()) or b""
+        try:
+            await self._stream.send(out)
+        except (OSError, anyio.BrokenResourceError):
+            # A server may answer and close before it has read all of the body; the answer is still worth reading.
+            if not body:
+                raise
+
+    async def _head(self) -> h11.Response:
+        for _ in range(MAX_INFORMATIONAL):
+            event = await self._event()
+            if isinstance(event, h11.Response):
+                if len(event.headers) > MAX_HEADERS:
+                    raise self._broken(f"has more than {MAX_HEADERS} headers")
+                return event
+            if not isinstance(event, h11.InformationalResponse) or event.status_code == 101:
+                break
+        raise self._broken("does not begin with a status that was asked for")
+
+    async def _body(self, response: h11.Response, limit: int, method: str) -> bytes:
+        declared = next((value for name, value in response.headers if name == b"content-length"), b"0")
+        if method != "HEAD" and int(declared) > limit:
+            raise too_large(self._origin, limit)
+        data = bytearray()
+        while True:
+            event = await self._event()
+            if isinstance(event, h11.Data):
+                data += event.data
+                if len(data) > limit:
+                    raise too_large(self._origin, limit)
+            elif isinstance(event, h11.EndOfMessage):
+                return bytes(data)
+            else:
+                raise self._broken("ended before it was complete")
+
+    async def _event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        while (event := self._h11.next_event()) is h11.NEED_DATA:
+            try:
+                chunk = await self._stream.receive(CHUNK)
+                self._received += len(chunk)
+            except anyio.EndOfStream:
+                chunk = b""
+            self._h11.receive_data(chunk)
+        return event
+
+    def _refuse(self, error: Exception) -> NoReturn:
+        if isinstance(error, h11.RemoteProtocolError) and self._received:
+            raise self._broken("is not well-formed HTTP, or ended before it was complete") from None
+        raise self.gone() from None
+
+    def gone(self) -> ToolError:
+        """The connection ended before the answer began: whether the request was acted on is not known."""
+        return ToolError("upstream_unreachable", f"{self._origin} closed the connection before it answered.")
+
+    def _broken(self, what: str) -> ToolError:
+        return ToolError("upstream_error", f"The answer of {self._origin} {what}.", retryable=False)
+
+    def reusable(self) -> bool:
+        """Whether the next exchange may begin: this one is complete and nothing came behind it."""
+        if self._h11.our_state is not h11.DONE or self._h11.their_state is not h11.DONE:
+            return False
+        if self._h11.trailing_data[0] or self._readable():
+            return False
+        self._h11.start_next_cycle()
+        self.idle_since = time.monotonic()
+        return True
+
+    def alive(self) -> bool:
+        """Whether an idle connection can still be used. One that has something to read was closed or abused."""
+        return not self._readable()
+
+    def _readable(self) -> bool:
+        raw = self._stream.extra(SocketAttribute.raw_socket, None)
+        if raw is None or raw.fileno() < 0:
+            return True
+        poll = select.poll()
+        poll.register(raw.fileno(), select.POLLIN)
+        return bool(poll.poll(0))
+
+    async def close(self) -> None:
+        await anyio.aclose_forcefully(self._stream)
+
+
+def too_large(origin: str, limit: int) -> ToolError:
+    return ToolError(
+        "too_large",
+        f"The answer of {origin} is larger than {limit} bytes.",
+        hint="Ask for less: a page, a range, or fewer fields.",
+        details={"limit": limit},
+    )
+
+
+def _decoded(data: bytes, fields: list[tuple[str, str]], limit: int, origin: str) -> bytes:
+    """The body without its content coding. `identity` was asked for; gzip and deflate are borne, within the limit."""
+    codings = [
+        coding.strip().lower() for name, value in fields if name == "content-encoding" for coding in value.split(",")
+    ]
+    codings = [coding for coding in codings if coding not in ("", "identity")]
+    if not codings or not data:
+        return data
+    if len(codings) > 1 or codings[0] not in _ZLIB:
+        raise ToolError(
+            "upstream_error", f"The answer of {origin} has a content coding that is not read.", retryable=False
+        )
+    for bits in (_ZLIB[codings[0]], -15):
+        decoder = zlib.decompressobj(bits)
+        try:
+            out = decoder.decompress(data, limit + 1)
+        except zlib.error:
+            if codings[0] == "deflate":
+                continue
+            break
+        if len(out) > limit:
+            raise too_large(origin, limit)
+        if decoder.eof:
+            return out
+        break
+    raise ToolError("upstream_error", f"The answer of {origin} is not what its content coding says.", retryable=False)

@@ -1,0 +1,116 @@
+"""The way out of one call: checked, recorded, credentialed, sent, and followed only where it is harmless."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+import structlog
+
+from bridge.client import Client
+from bridge.egress import Gate, Grant, denied
+from bridge.http1 import Answer
+from bridge.placement import place
+from bridge.secrets.ports import Secret, SecretMissing, SecretProvider, parse_ref
+from bridge.wire.errors import ConfigError, RequestRefused, ToolError
+from catalog.model import Connection, OutboundRequest, OutboundResponse, Placement
+from catalog.origin import BadUrl, Url, join_url
+
+MAX_REDIRECTS: Final = 3
+REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+FOLLOWED: Final = frozenset({"GET", "HEAD"})
+"""Only a request without a body and without an effect goes on; anything else stops and says where it was pointed."""
+
+_PLAIN: Final = frozenset({"accept", "accept-language"})
+_log = structlog.get_logger("executor.outbound")
+
+
+class Passage:
+    """An `Outbound` for one call. `announce_first` is awaited once, before the first byte leaves."""
+
+    def __init__(
+        self,
+        client: Client,
+        gate: Gate,
+        grant: Grant,
+        connection: Connection,
+        providers: Mapping[str, SecretProvider],
+        limit: int,
+        announce_first: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._client = client
+        self._gate = gate
+        self._grant = grant
+        self._connection = connection
+        self._providers = providers
+        self._limit = limit
+        self._announce_first = announce_first
+        self._announced = False
+        self.revealed: dict[str, Secret] = {}
+        self.status: int | None = None
+
+    async def announce(self) -> None:
+        if not self._announced:
+            self._announced = True
+            await self._announce_first()
+
+    async def send(self, request: OutboundRequest) -> OutboundResponse:
+        """Raises ToolError: egress_denied, connection_missing, upstream_*, too_large."""
+        url = request.url
+        seen = {str(url)}
+        at_home = True
+        for _ in range(MAX_REDIRECTS + 1):
+            at_home = at_home and url.origin == request.url.origin
+            self._gate.check(request.method, url, self._grant)
+            credentials = await self._credentials(request) if at_home else []
+            headers = [one for one in request.headers if at_home or one[0] in _PLAIN]
+            sent_url, sent_headers = place(url, headers, credentials, self._connection.label)
+            answer = await self._client.exchange(
+                request.method,
+                sent_url,
+                sent_headers,
+                request.body,
+                grant=self._grant,
+                limit=self._limit,
+                before_sending=self.announce,
+            )
+            self.status = answer.status
+            if answer.status not in REDIRECTS or request.method not in FOLLOWED:
+                return OutboundResponse(answer.status, answer.headers, answer.body, bool(credentials))
+            url = self._next(url, answer, seen)
+        raise ToolError("upstream_error", f"{request.url.origin} redirects more than {MAX_REDIRECTS} times.")
+
+    def _next(self, url: Url, answer: Answer, seen: set[str]) -> Url:
+        location = next((value for name, value in answer.headers if name == "location"), None)
+        if location is None:
+            raise ToolError("upstream_error", f"{url.origin} redirects without saying where.", status=answer.status)
+        try:
+            following = join_url(url, location)
+        except BadUrl as e:
+            raise denied(f"{url.origin} redirects to what cannot be called: {e}.") from None
+        if str(following) in seen:
+            raise ToolError("upstream_error", f"{url.origin} redirects in a circle.", status=answer.status)
+        seen.add(str(following))
+        return following
+
+    async def _credentials(self, request: OutboundRequest) -> list[tuple[Placement, Secret]]:
+        asked = request.credentials
+        placements = [one for one in self._connection.placements if asked is None or one.name in asked]
+        return [(placement, await self._secret(placement.secret)) for placement in placements]
+
+    async def _secret(self, ref: str) -> Secret:
+        """The value behind `ref`, read once in a call. What exactly is missing is logged, not told."""
+        if ref not in self.revealed:
+            try:
+                provider, key = parse_ref(ref)
+                if provider not in self._providers:
+                    raise SecretMissing(f"there is no provider {provider}")
+                self.revealed[ref] = await self._providers[provider].resolve(self._connection.scope, key)
+            except (SecretMissing, RequestRefused, ConfigError) as e:
+                _log.warning("secret_missing", connection=self._connection.label, reason=str(e))
+                raise ToolError(
+                    "connection_missing",
+                    f"The credential of the connection {self._connection.label} is not available.",
+                    hint="Its secret is not set or cannot be read; an operator can set it and see why in the log.",
+                ) from None
+        return self.revealed[ref]

@@ -1,0 +1,267 @@
+"""The one path of a tool call, whoever makes it: find, validate, decide, credential, check, send, shape, record."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import anyio
+import structlog
+
+from bridge.calls import CallContext, CallJournal, CallOutcome, CallRecord, Door
+from bridge.discovery import Discovery
+from bridge.outbound import Passage
+from bridge.policy import Policy
+from bridge.scrub import Scrubber
+from bridge.values import encoded
+from bridge.wire import codec
+from bridge.wire.errors import ExecutorError, ToolError, Unserializable
+from catalog.kinds.code import Code
+from catalog.model import Tool, ToolValue
+from catalog.registry import Registry
+from catalog.validate import Check, checker
+
+__all__ = ["CallContext", "CallJournal", "CallOutcome", "CallRecord", "Door", "ToolProxy"]
+
+SEARCH: Final = "$search"
+DESCRIBE: Final = "$describe"
+
+MakePassage = Callable[[Tool, int, Callable[[], Awaitable[None]]], Passage]
+"""A way out for one call of a tool, with the bytes that an answer may have and what to await before sending."""
+
+_MISSING: Final = object()
+_log = structlog.get_logger("executor.proxy")
+
+
+class ToolProxy:
+    """Makes calls. `timeout_s` is the longest that one may take; the context's deadline may be nearer."""
+
+    def __init__(
+        self, registry: Registry, policy: Policy, discovery: Discovery, passage: MakePassage, timeout_s: float = 30.0
+    ) -> None:
+        self._registry = registry
+        self._policy = policy
+        self._discovery = discovery
+        self._passage = passage
+        self._timeout_s = timeout_s
+        self._numbers = itertools.count(1)
+        self._checks: dict[str, tuple[Tool, Check | None]] = {}
+
+    async def call(
+        self,
+        ctx: CallContext,
+        path: str,
+        args: Any,
+        *,
+        meta: bool = False,
+        journal: CallJournal | None = None,
+        args_size: int | None = None,
+        call_id: int | None = None,
+    ) -> CallOutcome:
+        """Call the tool at `path` with `args` (an object, or None for none).
+
+        `args_size` is the arguments' size in msgpack where the caller knows it; `call_id` the number of the record.
+        Raises ToolError, with its `path`; anything unforeseen is ToolError("internal") with a correlation id, its cause
+        in the log alone.
+        """
+        record = CallRecord(
+            id=next(self._numbers) if call_id is None else call_id,
+            path=path if len(path) <= 512 else path[:512],
+            started_at=time.time(),
+        )
+        began = time.perf_counter()
+        try:
+            outcome = await self._call(ctx, path, args, meta, journal, args_size, record)
+            record.outcome = "done"
+            return outcome
+        except ToolError as e:
+            self._failed(record, e)
+            raise
+        except BaseException:
+            record.outcome = "unknown" if record.sent and record.side_effect != "read" else "failed"
+            record.code = "cancelled"
+            raise
+        finally:
+            record.duration_ms = round((time.perf_counter() - began) * 1000, 3)
+            if journal is not None:
+                with anyio.CancelScope(shield=True):
+                    await journal.finished(record)
+
+    def _failed(self, record: CallRecord, error: ToolError) -> None:
+        record.code = error.code
+        record.outcome = "failed"
+        error.path = record.path
+        if error.status is not None:
+            record.status = error.status
+        lost = error.code in ("upstream_timeout", "upstream_unreachable", "outcome_unknown") and record.sent
+        if lost and record.side_effect != "read":
+            record.outcome = "unknown"
+            error.retryable = False
+            error.hint = "It was sent and no answer came: check whether it took effect before you repeat it."
+
+    async def _call(
+        self,
+        ctx: CallContext,
+        path: str,
+        args: Any,
+        meta: bool,
+        journal: CallJournal | None,
+        args_size: int | None,
+        record: CallRecord,
+    ) -> CallOutcome:
+        args = {} if args is None else args
+        if args_size is None:
+            args_size = _size(args)
+        record.args_bytes = args_size
+        if args_size > ctx.args_bytes:
+            raise ToolError(
+                "too_large",
+                f"The arguments take {args_size} bytes; at most {ctx.args_bytes} may be sent.",
+                details={"limit": ctx.args_bytes, "size": args_size},
+            )
+        if not isinstance(args, dict):
+            raise ToolError("invalid_arguments", "A tool takes one object of named arguments.")
+        if path in (SEARCH, DESCRIBE):
+            record.side_effect, record.decision = "read", "approve"
+            answer = self._discovery.search(args) if path == SEARCH else self._discovery.describe(args)
+            return self._outcome(ctx, ToolValue(answer), meta, record, None)
+
+        tool = self._find(ctx, path)
+        record.side_effect = tool.side_effect
+        installed = self._registry.installed(tool.integration)
+        assert installed is not None
+        integration = installed.integration
+        gather = getattr(integration, "gather", None)
+        if gather is not None:
+            args = gather(tool, args)
+        self._validate(tool, args)
+        self._decide(tool, record)
+
+        async def announce() -> None:
+            if journal is not None:
+                record.outcome = "sending"
+                await journal.sending(record)
+            record.sent = True
+
+        passage = self._passage(tool, 2 * ctx.value_bytes + 64 * 1024, announce)
+        value = await self._invoke(ctx, tool, args, integration, passage, record)
+        return self._outcome(ctx, value, meta, record, passage)
+
+    def _find(self, ctx: CallContext, path: str) -> Tool:
+        tool = self._registry.find(path)
+        if tool is None or ctx.toolkit is not None:
+            raise self._discovery.not_found(path, toolkit=ctx.toolkit)
+        return tool
+
+    def _validate(self, tool: Tool, args: dict[str, Any]) -> None:
+        known = self._checks.get(tool.path)
+        if known is None or known[0] is not tool:
+            trusted = isinstance(self._registry.installed(tool.integration), Code)
+            known = self._checks[tool.path] = (tool, checker(tool.input_schema, tool.definitions, trusted=trusted))
+        if known[1] is not None and (problem := known[1](args)) is not None:
+            raise ToolError(
+                "invalid_arguments", problem, hint=f"tools.describe({tool.path!r}) shows what it takes."
+            )
+
+    def _decide(self, tool: Tool, record: CallRecord) -> None:
+        decision = self._policy.decide(tool)
+        record.decision = decision.effect
+        record.rule = decision.rule.id if decision.rule is not None else None
+        if decision.effect == "block":
+            raise ToolError("blocked", "A policy blocks this tool.", hint="An operator can change the policy.")
+        if decision.effect == "require_approval":
+            raise ToolError(
+                "approval_required",
+                f"This call needs a person's approval: {decision.reason}.",
+                hint=f"An operator can allow it: executor policy add {tool.integration} {tool.name} approve",
+                details={"side_effect": tool.side_effect},
+            )
+
+    async def _invoke(
+        self, ctx: CallContext, tool: Tool, args: dict[str, Any], integration: Any, passage: Passage, record: CallRecord
+    ) -> ToolValue:
+        """The integration's answer, or a ToolError without a secret in it."""
+        connection = self._registry.connection(tool)
+        now = anyio.current_time()
+        deadline = now + self._timeout_s if ctx.deadline is None else min(now + self._timeout_s, ctx.deadline)
+        value: Any = _MISSING
+        try:
+            with anyio.CancelScope(deadline=deadline):
+                value = await integration.invoke(tool, args, connection, passage)
+        except ToolError as e:
+            raise self._clean(e, passage) from None
+        except ExecutorError as e:
+            raise self._clean(ToolError("internal", e.message, hint=e.hint), passage) from None
+        except Exception as e:
+            raise _opaque(e, tool) from None
+        finally:
+            record.status = passage.status
+        if value is _MISSING:
+            raise ToolError("upstream_timeout", f"No answer within {max(0.0, deadline - now):.1f} s.")
+        assert isinstance(value, ToolValue)
+        return value
+
+    def _clean(self, error: ToolError, passage: Passage) -> ToolError:
+        scrubber = _scrubber(passage)
+        if scrubber:
+            error.message = scrubber.text(error.message)
+            error.hint = None if error.hint is None else scrubber.text(error.hint)
+            error.details = scrubber.value(error.details)
+            error.args = (error.message,)
+        return error
+
+    def _outcome(
+        self, ctx: CallContext, value: ToolValue, meta: bool, record: CallRecord, passage: Passage | None
+    ) -> CallOutcome:
+        result, http = value
+        data = _encoded(result)
+        scrubber = _scrubber(passage) if passage is not None else None
+        if scrubber:
+            if scrubber.finds(data):
+                result = scrubber.value(result)
+                data = _encoded(result)
+            http = scrubber.value(http)
+        record.value_bytes = len(data)
+        if len(data) > ctx.value_bytes:
+            raise ToolError(
+                "too_large",
+                f"The answer takes {len(data)} bytes; at most {ctx.value_bytes} come back.",
+                hint="Ask for less: a page, a range, or fewer fields.",
+                details={"limit": ctx.value_bytes, "size": len(data)},
+            )
+        if meta:
+            data = _encoded({"value": result, "http": http})
+        return CallOutcome(result, http, record, data)
+
+
+def _scrubber(passage: Passage) -> Scrubber | None:
+    return Scrubber(secret.reveal() for secret in passage.revealed.values()) if passage.revealed else None
+
+
+def _size(args: Any) -> int:
+    try:
+        return len(codec.encode(args)) if args else 1
+    except Unserializable as e:
+        raise ToolError("invalid_arguments", f"{e.path}: {e.message}.") from None
+
+
+def _encoded(value: Any) -> bytes:
+    try:
+        return encoded(value)
+    except Unserializable as e:
+        raise ToolError("internal", f"The tool returned {e.message} at {e.path}, which cannot cross.") from None
+
+
+def _opaque(error: Exception, tool: Tool) -> ToolError:
+    """An unforeseen failure: a number to look it up by, and nothing else."""
+    correlation = secrets.token_hex(8)
+    _log.error("tool_failed", path=tool.path, correlation_id=correlation, exc_info=error)
+    return ToolError(
+        "internal",
+        f"The tool failed unexpectedly (correlation id {correlation}).",
+        hint="The cause is in the log. A Python tool can raise ToolError to say something to its caller.",
+        details={"correlation_id": correlation},
+    )

@@ -1,0 +1,97 @@
+"""The OpenAPI integration: a document in, tools and calls out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from bridge.wire.errors import ImportFailed, ToolError
+from catalog.kinds import payload
+from catalog.kinds.openapi import reader, request, security
+from catalog.kinds.openapi.operations import Importer
+from catalog.kinds.openapi.servers import Servers
+from catalog.model import Connection, Manifest, Outbound, Tool, ToolValue
+from catalog.origin import reach_of
+
+MAX_DIAGNOSTICS: Final = 1000
+
+
+class OpenApi:
+    """Configuration: `document` (bytes, text or an object), `base_url`?, `document_url`?, `server_variables`?."""
+
+    kind = "openapi"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._operations: dict[int, tuple[Any, request.Operation]] = {}
+
+    def resolve_tools(self, config: Mapping[str, Any]) -> Manifest:
+        """Raises ImportFailed, naming the place, when no tool can be made of the document."""
+        root = reader.load(config["document"])
+        _check(root)
+        servers = Servers(
+            root.get("servers"),
+            base_url=config.get("base_url"),
+            document_url=config.get("document_url"),
+            variables=config.get("server_variables"),
+        )
+        importer = Importer(reader.Document(root), servers)
+        tools = tuple(importer.tools())
+        if not tools:
+            first = f" {importer.diagnostics[0].message} ({importer.diagnostics[0].where})." if importer.diagnostics else ""
+            raise ImportFailed(f"The document has no operation that can be called (#/paths).{first}")
+        info = root.get("info")
+        info = info if isinstance(info, dict) else {}
+        return Manifest(
+            tools=tools,
+            title=str(info.get("title", ""))[:200],
+            description=str(info.get("description", ""))[:2000],
+            diagnostics=tuple(importer.diagnostics[:MAX_DIAGNOSTICS]),
+            definitions=importer.schemas.definitions,
+            reach=tuple(reach_of(url) for url in servers.used.values()),
+            schemes=importer.schemes,
+            security=importer.default_security,
+        )
+
+    async def invoke(
+        self, tool: Tool, args: dict[str, Any], connection: Connection, outbound: Outbound
+    ) -> ToolValue:
+        operation = self._operation(tool)
+        lacking = security.missing(operation.security, connection)
+        if lacking:
+            raise ToolError(
+                "connection_missing",
+                f"The connection {connection.label} has no credential for {', '.join(lacking)}.",
+                hint="Connect the account again with a secret for each of them.",
+            )
+        credentials = security.chosen(operation.security, connection)
+        answer = await outbound.send(request.build(operation, args, credentials))
+        return payload.shaped(answer, connection=connection.label)
+
+    def gather(self, tool: Tool, args: dict[str, Any]) -> dict[str, Any]:
+        """The arguments in the form that the schema describes."""
+        return request.gathered(self._operation(tool), args)
+
+    def _operation(self, tool: Tool) -> request.Operation:
+        known = self._operations.get(id(tool.binding))
+        if known is None or known[0] is not tool.binding:
+            known = self._operations[id(tool.binding)] = (tool.binding, request.Operation.from_dict(tool.binding))
+        return known[1]
+
+
+def _check(root: dict[str, Any]) -> None:
+    """Raises ImportFailed when the document is not an OpenAPI 3 document at all."""
+    version = root.get("openapi")
+    if version is None and "swagger" in root:
+        raise ImportFailed(
+            f"The document is Swagger {str(root['swagger'])[:20]} (#/swagger); OpenAPI 3.0 and 3.1 are read.",
+            hint="Convert it to OpenAPI 3 first.",
+        )
+    if version is None:
+        raise ImportFailed("The document has no key 'openapi' (#/openapi), so it is not an OpenAPI document.")
+    if not isinstance(version, (str, float)) or not str(version).startswith("3."):
+        raise ImportFailed(f"OpenAPI {str(version)[:20]!r} (#/openapi) is not a version that is read: 3.0 and 3.1 are.")
+    paths = root.get("paths")
+    if not isinstance(paths, dict):
+        what = "is missing" if paths is None else "is not an object"
+        raise ImportFailed(f"The document's list of operations {what} (#/paths).")

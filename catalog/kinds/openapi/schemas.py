@@ -1,0 +1,148 @@
+"""Schemas of a document as JSON Schema 2020-12 that stands on its own definitions.
+
+Every `$ref` becomes `#/$defs/<name>`; the definitions are converted once, when something first needs them, and shared
+by all tools of the document.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from catalog.kinds.openapi.reader import BadReference, Document
+from catalog.model import Schema
+
+MAX_DEPTH: Final = 64
+
+_COPIED: Final = frozenset(
+    "type enum const required minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern"
+    " minItems maxItems uniqueItems minProperties maxProperties minContains maxContains format title description default"
+    " readOnly writeOnly deprecated contentMediaType contentEncoding dependentRequired".split()
+)
+_ONE: Final = frozenset(
+    "items additionalProperties not contains propertyNames if then else unevaluatedProperties unevaluatedItems".split()
+)
+_LISTS: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+_MAPS: Final = frozenset({"properties", "patternProperties", "dependentSchemas"})
+_TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
+_COMPONENT: Final = re.compile(r"\A#/(?:components/schemas|definitions)/([A-Za-z0-9._-]+)\Z")
+_NOT_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+Report = Callable[[str, str], None]
+
+
+class Schemas:
+    """Converts schemas of one document; `report(pointer, message)` hears of what had to be left out."""
+
+    def __init__(self, document: Document, report: Report) -> None:
+        self._document = document
+        self._report = report
+        self._names: dict[str, str | None] = {}
+        self._waiting: list[tuple[str, Any]] = []
+        self.definitions: dict[str, Schema] = {}
+
+    def finish(self) -> None:
+        """Convert the definitions that were named since the last time. One at a time: their chains can be long."""
+        while self._waiting:
+            name, node = self._waiting.pop()
+            self.definitions[name] = self.convert(node)
+
+    def convert(self, node: Any, depth: int = 0) -> Schema:
+        """The schema `node`. What cannot be read becomes `{}`, anything at all."""
+        if not isinstance(node, dict) or depth > MAX_DEPTH:
+            return {"not": {}} if node is False else {}
+        if "$ref" in node:
+            return self._reference(node, depth)
+        out: Schema = {}
+        for key, value in node.items():
+            if key in _COPIED:
+                out[key] = value
+            elif key in _ONE:
+                out[key] = value if isinstance(value, bool) else self.convert(value, depth + 1)
+            elif key in _LISTS and isinstance(value, list):
+                out[key] = [self._branch(part, depth) for part in value]
+            elif key in _MAPS and isinstance(value, dict):
+                out[key] = {str(name): self._branch(part, depth) for name, part in value.items()}
+        return _repaired(out, node)
+
+    def _branch(self, part: Any, depth: int) -> Any:
+        return part if isinstance(part, bool) else self.convert(part, depth + 1)
+
+    def _reference(self, node: dict[str, Any], depth: int) -> Schema:
+        name = self._name(node["$ref"])
+        target: Schema = {"$ref": f"#/$defs/{name}"} if name is not None else {}
+        notes = {key: node[key] for key in ("description", "readOnly", "writeOnly") if key in node}
+        rest = {key: value for key, value in node.items() if key != "$ref" and key not in notes}
+        extra = self.convert(rest, depth + 1) if rest else {}
+        if node.get("nullable") is True:
+            return {"anyOf": [target, {"type": "null"}]} | notes
+        return {"allOf": [target, extra]} | notes if extra else target | notes
+
+    def _name(self, ref: Any) -> str | None:
+        """The definition that `ref` names, to be converted later; None (and a report) when there is none."""
+        if not isinstance(ref, str):
+            self._report("#", "a $ref is not text")
+            return None
+        if ref in self._names:
+            return self._names[ref]
+        try:
+            target = self._document.at(ref)
+        except BadReference as e:
+            self._report(ref if ref.startswith("#") else "#", str(e))
+            self._names[ref] = None
+            return None
+        match = _COMPONENT.match(ref)
+        name = match[1] if match else _NOT_NAME.sub("_", ref.rpartition("/")[2].replace("~1", "_")) or "schema"
+        while name in self.definitions:
+            name += "_"
+        self._names[ref] = name
+        self.definitions[name] = {}
+        self._waiting.append((name, target))
+        return name
+
+
+def _repaired(out: Schema, node: dict[str, Any]) -> Schema:
+    """OpenAPI 3.0's own keywords, and the mistakes that documents make, as JSON Schema says them."""
+    kind = out.get("type")
+    if kind == "file":
+        out["type"], out["format"] = "string", "binary"
+    elif isinstance(kind, list):
+        kept = [one for one in kind if isinstance(one, str) and one in _TYPES]
+        out.pop("type") if not kept else out.update(type=kept)
+    elif kind is not None and (not isinstance(kind, str) or kind not in _TYPES):
+        del out["type"]
+    for bound, strict in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if isinstance(out.get(strict), bool):
+            # OpenAPI 3.0 (JSON Schema draft 4): a boolean that makes its neighbour exclusive.
+            if out.pop(strict) and bound in out:
+                out[strict] = out.pop(bound)
+    for key in ("required", "enum"):
+        if key in out and not isinstance(out[key], list):
+            del out[key]
+    if isinstance(out.get("required"), list):
+        out["required"] = [name for name in out["required"] if isinstance(name, str)]
+    for key in _NUMBERS & out.keys():
+        if isinstance(out[key], bool) or not isinstance(out[key], (int, float)):
+            del out[key]
+    if node.get("nullable") is True:
+        return _nullable(out)
+    return out
+
+
+_NUMBERS: Final = frozenset(
+    "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems minProperties"
+    " maxProperties minContains maxContains".split()
+)
+
+
+def _nullable(schema: Schema) -> Schema:
+    """OpenAPI 3.0.3, Schema Object: `nullable` adds null to the allowed types."""
+    if isinstance(schema.get("enum"), list) and None not in schema["enum"]:
+        schema["enum"] = [*schema["enum"], None]
+    kind = schema.get("type")
+    if isinstance(kind, str):
+        return schema | {"type": [kind, "null"]} if kind != "null" else schema
+    if any(key in schema for key in ("allOf", "anyOf", "oneOf")):
+        return {"anyOf": [schema, {"type": "null"}]}
+    return schema

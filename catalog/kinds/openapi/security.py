@@ -1,0 +1,82 @@
+"""Security schemes: how a connection can authenticate, and which of its credentials an operation asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from catalog.kinds.openapi.reader import BadReference, Document
+from catalog.model import Connection
+
+Requirement = tuple[str, ...]
+
+
+def schemes(document: Document) -> dict[str, dict[str, Any]]:
+    """The document's schemes that a credential can satisfy: `{type, carrier, field, prefix}` by name.
+
+    oauth2 and openIdConnect are bearer tokens here: the token itself comes from the connection.
+    """
+    components = document.root.get("components")
+    declared = components.get("securitySchemes") if isinstance(components, dict) else None
+    found: dict[str, dict[str, Any]] = {}
+    for name, node in declared.items() if isinstance(declared, dict) else ():
+        try:
+            scheme = _placed(document.follow(node))
+        except BadReference:
+            continue
+        if scheme is not None:
+            found[str(name)] = scheme
+    return found
+
+
+def _placed(node: Any) -> dict[str, Any] | None:
+    if not isinstance(node, dict):
+        return None
+    kind = str(node.get("type", "")).lower()
+    if kind == "apikey" and node.get("in") in ("header", "query", "cookie") and isinstance(node.get("name"), str):
+        return {"type": "apiKey", "carrier": node["in"], "field": node["name"], "prefix": ""}
+    if kind == "http" and str(node.get("scheme", "")).lower() == "basic":
+        return {"type": "basic", "carrier": "basic", "field": "Authorization", "prefix": ""}
+    if kind == "http" and str(node.get("scheme", "")).lower() == "bearer" or kind in ("oauth2", "openidconnect"):
+        return {"type": "bearer", "carrier": "header", "field": "Authorization", "prefix": "Bearer "}
+    return None
+
+
+def requirements(node: Any) -> tuple[Requirement, ...] | None:
+    """The alternatives of a `security` list, each the schemes that it needs together; None when nothing is said."""
+    if not isinstance(node, list):
+        return None
+    return tuple(tuple(map(str, alternative)) for alternative in node if isinstance(alternative, dict))
+
+
+def chosen(security: Sequence[Requirement] | None, connection: Connection) -> tuple[str, ...] | None:
+    """The credentials of `connection` that a request of the operation carries; None means all of them.
+
+    Placements without a scheme's name go with every operation, an open one excepted. Of several alternatives the
+    fullest that the connection can satisfy is taken; if there is none, what it has is sent and the server decides.
+    """
+    held = {placement.name for placement in connection.placements}
+    if security is None or "" in held:
+        return () if security == () else None
+    full = [names for names in security if set(names) <= held]
+    if full:
+        return max(full, key=len)
+    asked = {name for names in security for name in names}
+    return tuple(sorted(asked & held))
+
+
+def missing(security: Sequence[Requirement] | None, connection: Connection) -> list[str]:
+    """The schemes that the connection lacks of an alternative it can satisfy only in part."""
+    held = {placement.name for placement in connection.placements}
+    if not security or "" in held or any(set(names) <= held for names in security):
+        return []
+    partial = [names for names in security if set(names) & held]
+    return sorted(set(partial[0]) - held) if partial else []
+
+
+def placements(found: Mapping[str, Mapping[str, Any]], security: Sequence[Requirement] | None) -> list[str]:
+    """The schemes that one secret satisfies when the operator names none: the first that the document asks for."""
+    for names in security or ():
+        if len(names) == 1 and names[0] in found:
+            return [names[0]]
+    return list(found)[:1]

@@ -1,0 +1,182 @@
+"""From a response to a value: JSON as data, text as text, anything else as bytes, and a refusal as a ToolError."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import math
+from email.message import Message
+from typing import Any, Final, NoReturn
+
+from bridge.wire.errors import ToolError
+from catalog.model import OutboundResponse, ToolValue
+
+MAX_TEXT: Final = 1000
+"""Characters of an upstream's own error text that are passed on in the message; the whole body is in `details`."""
+MAX_DETAIL: Final = 16 * 1024
+KEPT_HEADERS: Final = 100
+
+_TEXTUAL: Final = frozenset(
+    "application/xml application/javascript application/x-ndjson application/jsonl application/yaml"
+    " application/x-yaml application/x-www-form-urlencoded application/graphql application/sql".split()
+)
+_MESSAGES: Final = ("message", "detail", "error_description", "error_message", "errorMessage", "description", "title")
+_NESTED: Final = ("error", "errors", "fault", "data")
+
+
+def media_of(response: OutboundResponse) -> tuple[str, str | None]:
+    """The media type in lower case and the charset, ("", None) without a Content-Type."""
+    header = response.header("content-type")
+    if not header:
+        return "", None
+    message = Message()
+    message["content-type"] = header[:500]
+    charset = message.get_param("charset")
+    return message.get_content_type() if "/" in header else "", charset if isinstance(charset, str) else None
+
+
+def is_json(media: str) -> bool:
+    return media in ("application/json", "text/json") or media.endswith("+json")
+
+
+def value_of(response: OutboundResponse) -> Any:
+    """The body as the caller gets it; None when it is empty. JSON that does not parse comes as text."""
+    if not response.body:
+        return None
+    media, charset = media_of(response)
+    if is_json(media):
+        parsed = _json(response.body)
+        return _text(response.body, charset) if parsed is _NOT_JSON else parsed
+    if not media:
+        parsed = _json(response.body)
+        return _guessed(response.body) if parsed is _NOT_JSON else parsed
+    if media.startswith("text/") or media in _TEXTUAL or media.endswith("+xml"):
+        return _text(response.body, charset)
+    return response.body
+
+
+_NOT_JSON: Final = object()
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return json.loads(body, parse_constant=_refuse, parse_float=_float)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        # An integer of thousands of digits: the nearest number, as JavaScript reads it.
+        return json.loads(body, parse_constant=_refuse, parse_int=_long, parse_float=_float)
+    except (ValueError, RecursionError):
+        return _NOT_JSON
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _float(text: str) -> float | str:
+    number = float(text)
+    return number if math.isfinite(number) else text
+
+
+def _long(digits: str) -> int | float | str:
+    return int(digits) if len(digits) <= 20 else _float(digits)
+
+
+def _guessed(body: bytes) -> str | bytes:
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return body
+
+
+def _text(body: bytes, charset: str | None) -> str:
+    try:
+        codec = codecs.lookup(charset or "utf-8")
+        if not codec._is_text_encoding:
+            codec = codecs.lookup("utf-8")
+    except (LookupError, ValueError):
+        codec = codecs.lookup("utf-8")
+    return body.decode(codec.name, "replace").removeprefix("\ufeff")
+
+
+def http_facts(response: OutboundResponse) -> dict[str, Any]:
+    """`{status, headers}`: repeated headers are joined with a comma, cookies left out."""
+    headers: dict[str, str] = {}
+    for name, value in list(response.headers)[:KEPT_HEADERS]:
+        if name != "set-cookie":
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return {"status": response.status, "headers": headers}
+
+
+def shaped(response: OutboundResponse, *, connection: str) -> ToolValue:
+    """The value of a response of success. Raises ToolError for any other."""
+    if 200 <= response.status < 300:
+        return ToolValue(value_of(response), http_facts(response))
+    if response.status == 304:
+        return ToolValue(None, http_facts(response))
+    raise failure(response, connection=connection)
+
+
+def failure(response: OutboundResponse, *, connection: str) -> ToolError:
+    """What the upstream said, as a ToolError that a script can act on."""
+    body = value_of(response)
+    details: dict[str, Any] = {"body": _cut(body)}
+    for name in ("location", "retry-after", "x-request-id"):
+        value = response.header(name)
+        if value is not None:
+            details[name] = value[:500]
+    said = message_in(body)
+    status = response.status
+    if status == 401 and response.credentialed:
+        return ToolError(
+            "credential_rejected",
+            f"The server rejected the credential of {connection}" + (f": {said}" if said else "."),
+            hint=f"Renew the secret of the connection {connection}, then try again.",
+            details=details,
+            status=status,
+        )
+    text = f"The server answered {status}" + (f": {said}" if said else ".")
+    return ToolError(
+        "upstream_error", text, hint=_hint(status, response), details=details, status=status, retryable=_again(status)
+    )
+
+
+def _again(status: int) -> bool:
+    return status in (408, 425, 429, 500, 502, 503, 504)
+
+
+def _hint(status: int, response: OutboundResponse) -> str | None:
+    if status == 401 and not response.credentialed:
+        return "No credential was sent: give the connection a secret with `executor connect`."
+    if status in (429, 503) and (after := response.header("retry-after")):
+        return f"The server asks to wait: Retry-After is {after[:40]}."
+    if 300 <= status < 400:
+        return "Redirects of this kind are not followed; details.location says where it points."
+    return None
+
+
+def message_in(body: Any, depth: int = 0) -> str:
+    """The sentence in an error body that says what went wrong, or ""."""
+    if isinstance(body, str):
+        text = " ".join(body[: MAX_TEXT * 2].split())
+        return "" if text.startswith("<") else text[:MAX_TEXT]
+    if isinstance(body, list) and body and depth < 4:
+        return "; ".join(filter(None, (message_in(item, depth + 1) for item in body[:3])))[:MAX_TEXT]
+    if not isinstance(body, dict) or depth >= 4:
+        return ""
+    for key in _MESSAGES:
+        if isinstance(body.get(key), str) and body[key].strip():
+            return message_in(body[key], depth + 1)
+    for key in _NESTED:
+        if (found := message_in(body.get(key), depth + 1)):
+            return found
+    return ""
+
+
+def _cut(body: Any) -> Any:
+    """An error body small enough to hand on whole; otherwise the beginning of its text."""
+    if isinstance(body, bytes):
+        return body if len(body) <= MAX_DETAIL else body[:MAX_DETAIL]
+    text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
+    return body if len(text) <= MAX_DETAIL else text[:MAX_DETAIL]
