@@ -1,0 +1,269 @@
+"""Runs find a worker: a pool of processes, a bounded queue before it, and the replacing of what ends or wears out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Final, Literal, NamedTuple, Self
+
+import structlog
+
+from bridge.wire import frames
+from bridge.wire.errors import ConfigError, Overloaded
+from guest import images as installed
+from runtime.engine.modules import ModuleCache
+from runtime.engine.settings import Mode
+from runtime.fresh import Fresh
+from runtime.link import EXIT_FIBERS, EXIT_WALLS, Died, Link
+from runtime.slot import Lost, Sink, Slot
+from runtime.worker import lockdown
+
+__all__ = ["Dispatcher", "DispatcherSettings", "Lost", "Sink", "Slot"]
+
+_log = structlog.get_logger("executor.dispatcher")
+
+_STOPPING: Final = "the service is stopping"
+_HINTS: Final = {EXIT_WALLS: "allow weak isolation to run without them, at your own risk"}
+_THREADS_FOR_CALLS: Final = 16
+_BACKOFF_S: Final = (0.0, 0.1, 0.5, 2.0, 5.0)
+
+Isolation = Literal["shared", "run"]
+
+
+@dataclass(frozen=True)
+class DispatcherSettings:
+    """How many of what.
+
+    `threads` are for guest code that outlives its first slice, in each worker. `max_running` runs have a place at once,
+    `max_queued` wait for one. With isolation `run` a run gets a fresh worker to itself, at most `max_fresh` at once. A
+    shared worker is replaced after `recycle_after_runs`. One that does not stop a run within `grace_ms` is killed.
+    `require` is the lowest acceptable level: `full`, `syscalls`, or `process` for any. `images` are guest modules by
+    language, those of the installation when None.
+    """
+
+    workers: int = field(default_factory=lambda: max(1, min(4, os.cpu_count() or 1)))
+    threads: int = 2
+    max_running: int = 256
+    max_queued: int = 1024
+    max_fresh: int = 8
+    isolation: Isolation = "shared"
+    recycle_after_runs: int = 5_000
+    grace_ms: int = 500
+    require: str = "syscalls"
+    images: Mapping[str, bytes] | None = None
+
+
+class _Waiter(NamedTuple):
+    sink: Sink
+    slot: asyncio.Future[Slot]
+
+
+class Dispatcher:
+    """A pool of workers, entered once. `acquire` gives a run its slot."""
+
+    def __init__(self, settings: DispatcherSettings | None = None, *, cache: ModuleCache | None = None) -> None:
+        self.settings = settings or DispatcherSettings()
+        self._cache = cache
+        self._mode: Mode = "fibers"
+        self._boot = b""
+        self._links: set[Link] = set()
+        """Shared workers, those that drain too."""
+        self._starting = 0
+        self._failures = 0
+        self._queue: deque[_Waiter] = deque()
+        self._fresh = Fresh(self._spawn, self.settings)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing = False
+
+    async def __aenter__(self) -> Self:
+        """Compile what is not compiled yet and start the workers.
+
+        Raises ConfigError when no worker can be started as required.
+        """
+        try:
+            await self._start()
+        except BaseException:
+            await self.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stop every worker; runs in them end as Lost. Later calls do nothing."""
+        self._closing = True
+        while self._queue:
+            self._queue.popleft().slot.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(self._fresh.aclose(), *(link.close(_STOPPING) for link in self._links))
+
+    async def acquire(self, sink: Sink, *, isolation: str | None = None) -> Slot:
+        """A place for one run, in the order of asking. `sink` then takes what the worker says.
+
+        Raises Overloaded when as many as may wait already do.
+        """
+        if self._closing:
+            raise Overloaded(_STOPPING)
+        if (isolation or self.settings.isolation) == "run":
+            return await self._fresh.acquire(sink)
+        link = None if self._queue else self._free_link()
+        if link is not None:
+            return self._open(link, sink)
+        if len(self._queue) >= self.settings.max_queued:
+            raise Overloaded(f"{self._running()} runs are running and {len(self._queue)} are waiting")
+        waiter = _Waiter(sink, asyncio.get_running_loop().create_future())
+        self._queue.append(waiter)
+        try:
+            return await waiter.slot
+        except asyncio.CancelledError:
+            if waiter.slot.done() and not waiter.slot.cancelled():
+                waiter.slot.result().release()
+            elif self._closing:
+                raise Overloaded(_STOPPING) from None
+            else:
+                self._queue.remove(waiter)
+            raise
+
+    def level(self) -> dict[str, Any]:
+        """`level`, `layers`, `workers`, `running`, `queued`, `mode`; the level is the lowest among the workers."""
+        links = [link for link in self._links if link.gone is None]
+        layers = set.intersection(*(set(link.layers) for link in links)) if links else set()
+        return {
+            "level": lockdown.level(list(layers)),
+            "layers": sorted(layers),
+            "workers": len(links),
+            "running": self._running() + self._fresh.running,
+            "queued": len(self._queue) + self._fresh.queued,
+            "mode": self._mode,
+        }
+
+    async def _start(self) -> None:
+        await self._prepare()
+        try:
+            await self._fill()
+        except Died as e:
+            if e.code is None or (e.code >= 0 and e.code != EXIT_FIBERS):
+                raise ConfigError(f"no worker can be started: {e}", hint=_HINTS.get(e.code or 0)) from None
+            # Not the engine that the C bindings were written for. Everything works without them, only slower.
+            _log.warning("fibers_unavailable", reason=str(e))
+            self._mode = "calls"
+            await self._prepare()
+            try:
+                await self._fill()
+            except Died as again:
+                raise ConfigError(f"no worker can be started: {again}") from None
+
+    async def _prepare(self) -> None:
+        """Pack the boot frame of this mode, compiling what is not in the cache."""
+        modules = await asyncio.to_thread(_compiled, self.settings.images, self._cache or ModuleCache(), self._mode)
+        threads = self.settings.threads if self._mode == "fibers" else max(self.settings.threads, _THREADS_FOR_CALLS)
+        self._boot = frames.pack(frames.Boot(frames.VERSION, frames.BOOT, 0, modules, threads, self.settings.require))
+
+    async def _fill(self) -> None:
+        starting = [self._spawn(self._gone) for _ in range(self.settings.workers)]
+        for outcome in await asyncio.gather(*starting, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
+            self._join(outcome)
+
+    async def _spawn(self, closed: Callable[[Link], None]) -> Link:
+        return await Link.spawn(self._boot, mode=self._mode, grace_s=self.settings.grace_ms / 1000, closed=closed)
+
+    def _join(self, link: Link) -> None:
+        """Take a new worker into the pool, and let those drain that it replaces."""
+        link.freed = self._freed
+        self._links.add(link)
+        for other in list(self._links):
+            if other.worn and not other.draining:
+                other.draining = True
+                self._retire(other)
+        self._pump()
+
+    def _keep_up(self) -> None:
+        """Start as many workers as are missing."""
+        if self._closing:
+            return
+        fit = sum(1 for link in self._links if link.gone is None and not link.worn and not link.draining)
+        for _ in range(self.settings.workers - fit - self._starting):
+            self._starting += 1
+            self._do(self._replace())
+
+    async def _replace(self) -> None:
+        try:
+            while True:
+                await asyncio.sleep(_BACKOFF_S[min(self._failures, len(_BACKOFF_S) - 1)])
+                try:
+                    link = await self._spawn(self._gone)
+                except (Died, OSError) as e:
+                    self._failures += 1
+                    _log.error("worker_not_started", reason=str(e), failures=self._failures)
+                else:
+                    self._failures = 0
+                    self._join(link)
+                    return
+        finally:
+            self._starting -= 1
+
+    def _gone(self, link: Link) -> None:
+        if link in self._links:
+            self._links.discard(link)
+            if not self._closing and not link.draining:
+                _log.warning("worker_lost", worker=link.pid, reason=link.gone)
+        self._keep_up()
+
+    def _freed(self, link: Link) -> None:
+        self._retire(link)
+        self._keep_up()
+        self._pump()
+
+    def _retire(self, link: Link) -> None:
+        if link.draining and link.load == 0 and link.gone is None:
+            link.kill("the worker was replaced")
+
+    def _free_link(self) -> Link | None:
+        if self._running() >= self.settings.max_running:
+            return None
+        open_links = [link for link in self._links if link.gone is None and not link.draining]
+        return min(open_links, key=lambda link: link.load, default=None)
+
+    def _open(self, link: Link, sink: Sink) -> Slot:
+        slot = link.open_slot(sink)
+        if link.runs_taken >= self.settings.recycle_after_runs and not link.worn:
+            link.worn = True
+            self._keep_up()
+        return slot
+
+    def _pump(self) -> None:
+        """Give free places to those that wait."""
+        while self._queue and (link := self._free_link()) is not None:
+            waiter = self._queue.popleft()
+            if not waiter.slot.done():
+                waiter.slot.set_result(self._open(link, waiter.sink))
+
+    def _running(self) -> int:
+        return sum(link.load for link in self._links)
+
+    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _compiled(images: Mapping[str, bytes] | None, cache: ModuleCache, mode: Mode) -> dict[str, bytes]:
+    return {name: cache.compiled(wasm, mode) for name, wasm in (images or _installed()).items()}
+
+
+def _installed() -> dict[str, bytes]:
+    try:
+        return {name: installed.load(name).wasm for name in installed.builders()}
+    except installed.ImageUnavailable as e:
+        raise ConfigError(f"the guest images cannot be used: {e}", hint="executor images build") from None

@@ -1,0 +1,48 @@
+"""What an instance of a guest can do, whichever way its calls run."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Trapped(Exception):
+    """Raised when a guest call ended in a trap. The instance must never be entered again, only read and closed."""
+
+    def __init__(self, code: str, detail: str = "") -> None:
+        super().__init__(f"{code}: {detail}" if detail else code)
+        self.code = code
+
+
+class Unusable(Exception):
+    """Raised when a module cannot be loaded or instantiated as a guest; the message says why."""
+
+
+class Instance(Protocol):
+    """One instance in a store of its own. For one thread at a time; which one may change between polls."""
+
+    slices: int
+    """Yields of the present or last call; each stands for `fiber.SLICE` units of fuel."""
+
+    def begin(self, export: str, *arguments: int, results: int = 1) -> None:
+        """Prepare a call; nothing runs before the first poll."""
+
+    def poll(self, *, hold: bool) -> int | None:
+        """Run on; the call's result as an unsigned 64-bit number once it has returned, else None.
+
+        `hold` keeps the GIL meanwhile. Raises Trapped.
+        """
+
+    def within(self, seconds: float) -> None:
+        """Say how long the next call may take, for an instance that cannot be stopped between slices."""
+
+    def abandon(self) -> None:
+        """Unwind a call that has not returned. The memory stays readable; nothing may be called any more."""
+
+    def memory(self) -> tuple[int, int]:
+        """Address and size in bytes of the linear memory now; either may change while guest code runs."""
+
+    def fuel(self) -> int:
+        """Units of fuel left. Not exact after a trap."""
+
+    def close(self) -> None:
+        """Free everything, once; later calls do nothing."""

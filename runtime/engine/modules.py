@@ -1,0 +1,215 @@
+"""Compiled modules, kept between starts. They are native code: whoever changes one runs code in every worker.
+
+So an entry is bytes under an HMAC over a header and the code. The header names everything the code was made from and
+for: the guest, the engine's release and the hash of its library, the target, every setting. An entry is read once,
+verified, and only then handed on, as bytes; the engine never sees a path. What does not verify is logged and compiled
+again. The key is in the configuration folder, never beside what it vouches for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import secrets
+import stat
+import struct
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import platformdirs
+import structlog
+
+from bridge.wire.errors import ConfigError
+from runtime.engine import interpreter
+
+_log = structlog.get_logger("executor.engine")
+
+_MAGIC: Final = b"EXCWASM1"
+_MAC: Final = 32
+_LENGTH: Final = struct.Struct(">I")
+_COMPILE_S: Final = 120
+
+
+def cache_dir() -> Path:
+    """EXECUTOR_CACHE_DIR, else the user's cache folder."""
+    override = os.environ.get("EXECUTOR_CACHE_DIR")
+    return Path(override) if override else Path(platformdirs.user_cache_dir("executor"))
+
+
+def config_dir() -> Path:
+    """EXECUTOR_CONFIG_DIR, else the user's configuration folder."""
+    override = os.environ.get("EXECUTOR_CONFIG_DIR")
+    return Path(override) if override else Path(platformdirs.user_config_dir("executor"))
+
+
+class ModuleCache:
+    """Compiled code by what it is compiled from. Where the folders cannot be trusted, everything is compiled anew."""
+
+    def __init__(self, folder: Path | None = None, key_file: Path | None = None) -> None:
+        self._folder = folder if folder is not None else cache_dir() / "compiled"
+        self._key_file = key_file if key_file is not None else config_dir() / "cache.key"
+
+    def compiled(self, wasm: bytes, mode: str = "fibers") -> bytes:
+        """Native code of `wasm` for this machine, from the cache when it is there and whole.
+
+        Raises ConfigError when the module does not compile.
+        """
+        header = _header(wasm, mode)
+        key = self._key() if self._private() else None
+        path = self._folder / f"{hashlib.sha256(header).hexdigest()}.cwasm"
+        if key is not None and (code := _verified(path, key, header)) is not None:
+            return code
+        code = compile_apart(wasm, mode)
+        if key is not None:
+            self._keep(path, key, header, code)
+        return code
+
+    def _private(self) -> bool:
+        """Whether the folder is ours alone; made when it is missing."""
+        try:
+            self._folder.parent.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            found = self._folder.lstat()
+        except OSError as e:
+            _log.warning("module_cache_unusable", reason=type(e).__name__)
+            return False
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+            _log.warning("module_cache_unusable", reason="the folder is a link, or open to other users")
+            return False
+        return True
+
+    def _key(self) -> bytes | None:
+        try:
+            return _read_key(self._key_file) or _make_key(self._key_file)
+        except OSError as e:
+            _log.warning("module_cache_unusable", reason=f"no key: {type(e).__name__}")
+            return None
+
+    def _keep(self, path: Path, key: bytes, header: bytes, code: bytes) -> None:
+        mac = hmac.digest(key, _signed(header) + code, "sha256")
+        fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        try:
+            _write_new(fresh, _MAGIC + mac + _signed(header) + code)
+            fresh.replace(path)
+        except OSError as e:
+            fresh.unlink(missing_ok=True)
+            _log.warning("module_not_cached", reason=type(e).__name__)
+
+
+def compile_apart(wasm: bytes, mode: str = "fibers") -> bytes:
+    """Compile in a process of its own. Raises ConfigError when the module does not compile."""
+    command = interpreter.command("runtime.engine.compiler", "sys.argv[2]", mode)
+    try:
+        done = subprocess.run(
+            command, input=wasm, capture_output=True, env={}, cwd="/", timeout=_COMPILE_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as e:
+        raise ConfigError(f"the compiler of guest images did not run: {type(e).__name__}") from e
+    if done.returncode != 0 or not done.stdout:
+        reason = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or [f"exit {done.returncode}"]
+        raise ConfigError(f"a guest image was not compiled: {reason[0][:300]}")
+    return done.stdout
+
+
+def _header(wasm: bytes, mode: str) -> bytes:
+    from runtime.engine import settings
+
+    facts = {
+        "guest": hashlib.sha256(wasm).hexdigest(),
+        "wasmtime": importlib.metadata.version("wasmtime"),
+        "library": _library_hash(),
+        "target": [sys.platform, platform.machine(), _processor()],
+        "settings": settings.described("calls" if mode == "calls" else "fibers"),
+    }
+    return json.dumps(facts, sort_keys=True).encode()
+
+
+@cache
+def _library_hash() -> str:
+    """Of the engine's native library: the package's version does not tell which release is inside."""
+    from wasmtime import _ffi
+
+    return hashlib.sha256(Path(_ffi.filename).read_bytes()).hexdigest()
+
+
+@cache
+def _processor() -> str:
+    """The processor's features, which the compiler makes use of: a cache may travel with a disk."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    features = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    return hashlib.sha256(" ".join(sorted(features.split(":", 1)[-1].split())).encode()).hexdigest()
+
+
+def _signed(header: bytes) -> bytes:
+    return _LENGTH.pack(len(header)) + header
+
+
+def _verified(path: Path, key: bytes, header: bytes) -> bytes | None:
+    """The code in an entry, None when there is no entry or it is not exactly what was stored for this header."""
+    try:
+        stored = _read(path)
+    except FileNotFoundError:
+        return None
+    except OSError as e:
+        _log.warning("compiled_module_refused", reason=type(e).__name__)
+        return None
+    start = len(_MAGIC) + _MAC
+    mac, rest = stored[len(_MAGIC) : start], stored[start:]
+    prefix = _signed(header)
+    genuine = hmac.compare_digest(mac, hmac.digest(key, rest, "sha256"))
+    if not genuine or not stored.startswith(_MAGIC) or not rest.startswith(prefix):
+        _log.warning("compiled_module_refused", reason="its bytes are not those that were stored")
+        return None
+    return rest[len(prefix) :]
+
+
+def _read(path: Path) -> bytes:
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise PermissionError("not a regular file")
+        return file.read()
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(path, flags, 0o600), "wb") as file:
+        file.write(data)
+
+
+def _read_key(path: Path) -> bytes | None:
+    try:
+        key = _read(path)
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    if len(key) != _MAC or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        raise PermissionError("the key of the module cache is not private or not a key")
+    return key
+
+
+def _make_key(path: Path) -> bytes:
+    """A new key; where another process made one first, that one."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    _write_new(fresh, secrets.token_bytes(_MAC))
+    try:
+        os.link(fresh, path)
+    except FileExistsError:
+        pass
+    finally:
+        fresh.unlink()
+    key = _read_key(path)
+    if key is None:
+        raise FileNotFoundError("the key of the module cache has gone")
+    return key
