@@ -4,7 +4,155 @@ from __future__ import annotations
 
 from typing import Final
 
-PATCHES: Final[dict[str, list[tuple[str, str]]]] = {}
+_DECLARATIONS = (
+    "static JSValue JS_ThrowStackOverflow(JSContext *ctx);\n",
+    """static JSValue JS_ThrowStackOverflow(JSContext *ctx);
+/* defined in the shim's engine.c */
+static void engine_note_stack_error(JSContext *ctx);
+static JSValue engine_throw_out_of_memory(JSContext *ctx);
+static void engine_note_throw(JSContext *ctx, JSStackFrame *sf, JSValueConst value);
+static bool engine_hides_frame(JSContext *ctx, JSStackFrame *sf);
+""",
+)
+
+_STACK_OVERFLOW = (
+    """    return JS_ThrowRangeError(ctx, "Maximum call stack size exceeded");
+""",
+    """    JS_ThrowRangeError(ctx, "Maximum call stack size exceeded");
+    engine_note_stack_error(ctx);
+    return JS_EXCEPTION;
+""",
+)
+"""The shim remembers the very object, so that a script's own RangeError is never taken for an exhausted stack."""
+
+_OUT_OF_MEMORY = (
+    """    if (!rt->in_out_of_memory) {
+        rt->in_out_of_memory = true;
+        JS_ThrowInternalError(ctx, "out of memory");
+        rt->in_out_of_memory = false;
+    }
+    return JS_EXCEPTION;
+""",
+    """    if (!rt->in_out_of_memory) {
+        rt->in_out_of_memory = true;
+        engine_throw_out_of_memory(ctx);
+        rt->in_out_of_memory = false;
+    }
+    return JS_EXCEPTION;
+""",
+)
+"""The error was made when the image was built: throwing it needs no memory, and it is always the same object."""
+
+_NO_NULL_FOR_MEMORY = (
+    """        /* out of memory: throw JS_NULL to avoid recursing */
+        obj = JS_NULL;
+    }
+""",
+    """        /* out of memory: that error is pending already */
+        return JS_EXCEPTION;
+    }
+""",
+)
+
+_MAIN_FLAG = (
+    "    bool is_eval : 1; /* true if eval code */\n",
+    "    bool is_eval : 1; /* true if eval code */\n    bool is_main : 1; /* true for the body of the main script */\n",
+)
+
+_GRAMMAR = (
+    "static __exception int js_parse_program(JSParseState *s)\n{\n",
+    '#include "script.h"\n\nstatic __exception int js_parse_program(JSParseState *s)\n{\n',
+)
+
+_MAIN_EVAL = (
+    """    push_scope(s); /* body scope */
+    fd->body_scope = fd->scope_level;
+
+    err = js_parse_program(s);
+""",
+    """    if (m == NULL && (flags & JS_EVAL_FLAG_ASYNC)) {
+        /* the main script is a function body: its variables are locals, not globals */
+        fd->is_main = true;
+        fd->is_eval = false;
+        JS_FreeAtom(ctx, fd->func_name);
+        fd->func_name = JS_NewAtom(ctx, "<main>");
+    }
+
+    push_scope(s); /* body scope */
+    fd->body_scope = fd->scope_level;
+
+    err = fd->is_main ? js_parse_script(s) : js_parse_program(s);
+""",
+)
+
+_RETURN = (
+    """        if (next_token(s))
+            goto fail;
+        if (s->token.val != ';' && s->token.val != '}' && !s->got_lf) {
+            if (js_parse_expr(s))
+                goto fail;
+            emit_return(s, true);
+""",
+    """        if (next_token(s))
+            goto fail;
+        if (s->cur_func->is_main) {
+            if (script_return(s))
+                goto fail;
+            break;
+        }
+        if (s->token.val != ';' && s->token.val != '}' && !s->got_lf) {
+            if (js_parse_expr(s))
+                goto fail;
+            emit_return(s, true);
+""",
+)
+
+_RETURN_DECLARATION = (
+    "static void emit_return(JSParseState *s, bool hasval);\n",
+    "static void emit_return(JSParseState *s, bool hasval);\nstatic __exception int script_return(JSParseState *s);\n",
+)
+
+_THROW = (
+    """        CASE(OP_throw):
+            JS_Throw(ctx, *--sp);
+""",
+    """        CASE(OP_throw):
+            sf->cur_pc = pc;
+            engine_note_throw(ctx, sf, sp[-1]);
+            JS_Throw(ctx, *--sp);
+""",
+)
+"""What is thrown need not be an Error with a stack; where it was thrown is worth knowing all the same."""
+
+_FRAMES = (
+    """        p = JS_VALUE_GET_OBJ(sf->cur_func);
+        b = NULL;
+        backtrace_barrier = false;
+""",
+    """        if (engine_hides_frame(ctx, sf))
+            continue;
+        p = JS_VALUE_GET_OBJ(sf->cur_func);
+        b = NULL;
+        backtrace_barrier = false;
+""",
+)
+"""A stack shows the script's frames and the engine's, not those of the boot code."""
+
+PATCHES: Final[dict[str, list[tuple[str, str]]]] = {
+    "quickjs.c": [
+        _DECLARATIONS,
+        _STACK_OVERFLOW,
+        _OUT_OF_MEMORY,
+        _NO_NULL_FOR_MEMORY,
+        _MAIN_FLAG,
+        _GRAMMAR,
+        _MAIN_EVAL,
+        _RETURN_DECLARATION,
+        _RETURN,
+        _THROW,
+        _FRAMES,
+    ]
+}
 
 
 class PatchFailed(RuntimeError):

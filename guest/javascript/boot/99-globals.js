@@ -27,4 +27,5 @@ const special = (kind, a, b, c) =>
   kind === "search" ? natives.call("$search", { query: a, ...b }, false)
   : kind === "describe" ? natives.call("$describe", { path: a }, false)
   : natives.call(a, b, !!(c && c.meta));
-return { toolError, inspect, settle, special };
+const unhandled = (reason) => natives.log("warn", "Unhandled promise rejection: " + inspect(reason));
+return { toolError, inspect, settle, special, unhandled };

@@ -27,6 +27,7 @@ static int run_boot(JSContext *ctx, const char *source, size_t len) {
     boot.tool_error = take(ctx, kept, "toolError");
     boot.inspect = take(ctx, kept, "inspect");
     boot.settle = take(ctx, kept, "settle");
+    boot.unhandled = take(ctx, kept, "unhandled");
     boot.special = take(ctx, kept, "special");
     JS_FreeValue(ctx, kept);
     return 0;
@@ -42,6 +43,12 @@ static void note_problem(JSContext *ctx) {
     snprintf(problem, sizeof problem, "%s\n%s", text ? text : "?", frames ? frames : "?");
 }
 
+static JSModuleDef *no_modules(JSContext *ctx, const char *name, void *opaque) {
+    (void)opaque;
+    JS_ThrowTypeError(ctx, "imports are not available in a script: '%.64s' cannot be loaded", name);
+    return NULL;
+}
+
 /* Called once, when the image is built: what it leaves in memory becomes the image. `problem` says why it failed. */
 EXPORT(boot) int32_t boot_image(const char *source, uint32_t len) {
     guest_rt = JS_NewRuntime();
@@ -49,6 +56,8 @@ EXPORT(boot) int32_t boot_image(const char *source, uint32_t len) {
     JS_SetMaxStackSize(guest_rt, STACK_LIMIT);
     guest_ctx = JS_NewContext(guest_rt);
     if (!guest_ctx) return -11;
+    if (engine_prepare(guest_ctx)) return -12;
+    JS_SetModuleLoaderFunc(guest_rt, NULL, no_modules, NULL);
     random_seed(0);
     int status = run_boot(guest_ctx, source, len);
     if (status) {

@@ -95,6 +95,13 @@ void pack_bin(Bytes *to, const void *data, size_t len) {
     bytes_put(to, data, len);
 }
 
+void pack_bin_header(Bytes *to) { put_typed(to, 0xc6, 0, 4); }
+
+void fill_bin_header(Bytes *to, size_t start) {
+    size_t len = to->len - start;
+    for (int i = 0; i < 4; i++) to->data[start - 4 + (size_t)i] = (uint8_t)(len >> (24 - 8 * i));
+}
+
 void pack_array(Bytes *to, uint32_t count) {
     if (count < 16) put_typed(to, (uint8_t)(0x90 | count), 0, 0);
     else if (count <= UINT16_MAX) put_typed(to, 0xdc, count, 2);

@@ -209,14 +209,103 @@ bool engine_position(JSContext *ctx, JSValueConst function, uint32_t offset, int
     return *line > 0;
 }
 
-bool engine_is_stack_error(JSValueConst value) { return false; }
-bool engine_is_memory_error(JSValueConst value) { return false; }
-bool engine_memory_ran_out(void) { return false; }
+/* ---- errors known by identity */
+
+static JSValue stack_error = JS_UNDEFINED, memory_error = JS_UNDEFINED, throw_value = JS_UNDEFINED, throw_function = JS_UNDEFINED;
+static uint32_t throw_offset;
+static bool memory_ran_out;
+static JSAtom boot_name;
+
+static bool same(JSValueConst a, JSValueConst b) { return !memcmp(&a, &b, sizeof a); }
+
+static void engine_note_stack_error(JSContext *ctx) {
+    JSValue old = stack_error;
+    stack_error = js_dup(ctx->rt->current_exception);
+    JS_FreeValue(ctx, old);
+}
+
+static JSValue engine_throw_out_of_memory(JSContext *ctx) {
+    memory_ran_out = true;
+    if (JS_IsUndefined(memory_error)) return JS_Throw(ctx, JS_NULL);
+    /* the stack of an earlier time goes; the engine makes a new one where there is memory for it */
+    JSObject *error = JS_VALUE_GET_OBJ(memory_error);
+    JSValue old = error->u.object_data;
+    error->u.object_data = JS_UNDEFINED;
+    JS_FreeValue(ctx, old);
+    return JS_Throw(ctx, js_dup(memory_error));
+}
+
+static void engine_note_throw(JSContext *ctx, JSStackFrame *frame, JSValueConst value) {
+    JSFunctionBytecode *code;
+    if (JS_IsError(value) || !is_script_frame(ctx, frame, &code)) return;
+    JSValue old_value = throw_value, old_function = throw_function;
+    throw_value = js_dup(value);
+    throw_function = js_dup(frame->cur_func);
+    throw_offset = (uint32_t)(frame->cur_pc - code->byte_code_buf - 1);
+    JS_FreeValue(ctx, old_value);
+    JS_FreeValue(ctx, old_function);
+}
+
+static bool engine_hides_frame(JSContext *ctx, JSStackFrame *frame) {
+    JSObject *function = as_object(frame->cur_func);
+    if (!function) return false;
+    if (js_class_has_bytecode(function->class_id)) return function->u.func.function_bytecode->filename == boot_name;
+    if (function->class_id >= JS_CLASS_INIT_COUNT) return true;
+    if (function->class_id != JS_CLASS_C_FUNCTION) return false;
+    /* the shim's natives have no name */
+    JSValue name = engine_peek(ctx, frame->cur_func, "name");
+    bool hidden = JS_IsString(name) && JS_VALUE_GET_TAG(name) == JS_TAG_STRING && !JS_VALUE_GET_STRING(name)->len;
+    JS_FreeValue(ctx, name);
+    return hidden;
+}
+
+bool engine_is_stack_error(JSValueConst value) { return JS_IsObject(value) && same(value, stack_error); }
+
+bool engine_is_memory_error(JSValueConst value) {
+    return (JS_IsObject(value) && same(value, memory_error)) || (JS_IsNull(value) && memory_ran_out);
+}
+
+bool engine_memory_ran_out(void) { return memory_ran_out; }
+
+bool engine_throw_position(JSContext *ctx, JSValueConst value, int *line, int *column) {
+    return same(value, throw_value) && engine_position(ctx, throw_function, throw_offset, line, column);
+}
+
+void engine_set_stack(JSContext *ctx, JSValueConst error, const char *stack) {
+    JSObject *object = as_object(error);
+    if (!object || object->class_id != JS_CLASS_ERROR) return;
+    JS_FreeValue(ctx, object->u.object_data);
+    object->u.object_data = JS_NewString(ctx, stack);
+}
+
+int engine_prepare(JSContext *ctx) {
+    boot_name = JS_NewAtom(ctx, BOOT_NAME);
+    memory_error = JS_NewInternalError(ctx, "out of memory");
+    return boot_name == JS_ATOM_NULL || JS_IsException(memory_error) ? -1 : 0;
+}
+
+static bool is_settled_already(JSValueConst handler) {
+    JSObject *object = as_object(handler);
+    if (!object || (object->class_id != JS_CLASS_PROMISE_RESOLVE_FUNCTION && object->class_id != JS_CLASS_PROMISE_REJECT_FUNCTION))
+        return false;
+    return object->u.promise_function_data->presolved->already_resolved;
+}
+
+bool engine_still_matters(JSValueConst resolve_function) {
+    JSValue promise = as_object(resolve_function)->u.promise_function_data->promise;
+    struct list_head *reactions = &as_object(promise)->u.promise_data->promise_reactions[0], *at;
+    list_for_each(at, reactions) {
+        if (!is_settled_already(list_entry(at, JSPromiseReactionData, link)->handler)) return true;
+    }
+    return list_empty(reactions);
+}
+
+size_t engine_allocated(JSContext *ctx) { return ctx->rt->malloc_state.malloc_size; }
 
 JSValue engine_run_script(JSContext *ctx, const char *source, size_t len, bool *compiled, bool *lone_function) {
-    *lone_function = false;
     JSValue code = JS_Eval(ctx, source, len, SCRIPT_NAME,
                            JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_ASYNC | JS_EVAL_FLAG_COMPILE_ONLY);
     *compiled = !JS_IsException(code);
+    *lone_function = script_lone_function;
     return *compiled ? JS_EvalFunction(ctx, code) : code;
 }

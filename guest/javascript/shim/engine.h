@@ -81,8 +81,14 @@ JSValue engine_error_stack(JSContext *ctx, JSValueConst error);
 /* Whether `value` is the very object that the engine made when a stack or the memory ran out. */
 bool engine_is_stack_error(JSValueConst value);
 bool engine_is_memory_error(JSValueConst value);
-/* Whether an allocation has failed since the last call to engine_forget_memory_error. */
+/* Whether an allocation of the engine has failed in this run. */
 bool engine_memory_ran_out(void);
+/* Where the script threw `value`, when that is no Error and was the last such thing thrown. */
+bool engine_throw_position(JSContext *ctx, JSValueConst value, int *line, int *column);
+/* Puts a stack text in the place where the engine keeps an Error's. */
+void engine_set_stack(JSContext *ctx, JSValueConst error, const char *stack);
+/* Makes, in the image, what must not need memory later. */
+int engine_prepare(JSContext *ctx);
 
 void engine_seed(JSContext *ctx, uint64_t seed);
 
@@ -97,6 +103,13 @@ bool engine_position(JSContext *ctx, JSValueConst function, uint32_t offset, int
 /* Compiles the main script. It runs as an async function; the promise (owned) gives an object without prototype whose
    `value` is the result. JS_EXCEPTION and `*compiled` false when it does not compile. */
 JSValue engine_run_script(JSContext *ctx, const char *source, size_t len, bool *compiled, bool *lone_function);
+
+/* Whether settling a promise, given by its resolve function, could still have an effect beyond itself or is not awaited
+   at all: false when all that hangs on it are promises settled already, such as a Promise.race that it has lost. */
+bool engine_still_matters(JSValueConst resolve_function);
+
+/* Bytes that the engine has allocated. */
+size_t engine_allocated(JSContext *ctx);
 
 #define SCRIPT_NAME "script"
 #define BOOT_NAME "executor:boot"

@@ -59,10 +59,10 @@ static bool script_position(const char *stack, int *line, int *column) {
     return false;
 }
 
-static void pack_position(JSContext *ctx, Bytes *to, JSValueConst stack) {
+static void pack_position(JSContext *ctx, Bytes *to, JSValueConst stack, JSValueConst error) {
     int line = 0, column = 0;
     const char *text = JS_IsString(stack) ? JS_ToCString(ctx, stack) : NULL;
-    bool known = text && script_position(text, &line, &column);
+    bool known = text ? script_position(text, &line, &column) : engine_throw_position(ctx, error, &line, &column);
     JS_FreeCString(ctx, text);
     if (!known) {
         pack_nil(to);
@@ -73,26 +73,26 @@ static void pack_position(JSContext *ctx, Bytes *to, JSValueConst stack) {
     pack_uint(to, (uint32_t)column);
 }
 
+static void pack_message(JSContext *ctx, Bytes *to, const Failure *failure) {
+    if (failure->message) {
+        pack_str(to, failure->message, strlen(failure->message));
+        return;
+    }
+    JSValue text = JS_IsError(failure->error) ? stored_text(ctx, failure->error, "message") : described(ctx, failure->error);
+    if (JS_IsString(text)) pack_cut(ctx, to, text, MAX_MESSAGE);
+    else pack_str(to, "", 0);
+    JS_FreeValue(ctx, text);
+}
+
 void failure_pack(JSContext *ctx, Bytes *to, const Failure *failure) {
     pack_array(to, 7);
     pack_str(to, failure->code, strlen(failure->code));
     bool is_error = JS_IsError(failure->error);
     JSValue name = is_error ? stored_text(ctx, failure->error, "name") : JS_NULL;
     pack_text_or_nil(ctx, to, name, 256);
-    if (failure->message) {
-        pack_str(to, failure->message, strlen(failure->message));
-    } else if (is_error) {
-        JSValue message = stored_text(ctx, failure->error, "message");
-        if (JS_IsNull(message)) pack_str(to, "", 0);
-        else pack_cut(ctx, to, message, MAX_MESSAGE);
-        JS_FreeValue(ctx, message);
-    } else {
-        JSValue text = described(ctx, failure->error);
-        pack_cut(ctx, to, text, MAX_MESSAGE);
-        JS_FreeValue(ctx, text);
-    }
+    pack_message(ctx, to, failure);
     JSValue stack = engine_error_stack(ctx, failure->error);
-    pack_position(ctx, to, stack);
+    pack_position(ctx, to, stack, failure->error);
     pack_text_or_nil(ctx, to, stack, MAX_STACK_TEXT);
     if (failure->path) pack_str(to, failure->path, strlen(failure->path));
     else pack_nil(to);

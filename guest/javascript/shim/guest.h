@@ -45,6 +45,9 @@ void pack_str_header(Bytes *to, size_t len);
 /* A string of the engine as UTF-8; `*lone` says whether lone surrogates became U+FFFD. */
 void pack_text(Bytes *to, const EngineText *text, bool *lone);
 void pack_bin(Bytes *to, const void *data, size_t len);
+/* The header of a bin whose bytes follow, and, when they have, their count filled in; `start` is where they begin. */
+void pack_bin_header(Bytes *to);
+void fill_bin_header(Bytes *to, size_t start);
 void pack_array(Bytes *to, uint32_t count);
 void pack_map(Bytes *to, uint32_t count);
 /* The longest prefix of `text` of at most `limit` bytes that ends between characters. */
@@ -122,6 +125,8 @@ extern bool tools_exhausted;  /* the script asked for more calls than its budget
 int tools_install(JSContext *ctx, JSValueConst natives);
 void tools_limits(uint32_t calls, size_t args_bytes);
 uint32_t tools_waiting(void);
+/* Whether a call waits whose answer would still have an effect: the script may have ended without awaiting it. */
+bool tools_unfinished(void);
 void tools_step_done(void);
 bool tools_is_tool(JSValueConst value);
 /* Settles one call. False when no such call waits. */
@@ -137,10 +142,16 @@ typedef struct {
     JSValue tool_error;  /* (fields, position) -> ToolError */
     JSValue inspect;     /* (value) -> one line */
     JSValue settle;      /* async (value) -> {value: await value} without prototype */
+    JSValue unhandled;   /* (reason): warns about a rejection that nobody has seen */
     JSValue special;     /* (kind, ...arguments) for tools.search, tools.describe and tools.call */
 } Boot;
 
 extern Boot boot;
+
+/* ---- rejections.c: promises that were rejected with nobody to see it */
+
+void rejections_watch(JSRuntime *rt);
+void rejections_report(JSContext *ctx);
 
 /* ---- failure.c: how a run ended without a result */
 

@@ -4,6 +4,7 @@
 
 #include "guest.h"
 
+enum { HEADROOM = 1 << 20, LEAST_HEAP = 256 << 10 };
 enum { STATUS_DONE = 0, STATUS_PENDING = 1, STATUS_FAILED = 2 };
 
 typedef struct {
@@ -12,9 +13,9 @@ typedef struct {
 
 static uint8_t io_buffer[IO_SIZE];
 static Bytes output;
-static JSValue result_promise;
+static JSValue result_promise, result;
 static size_t result_limit;
-static bool lone_function, settling;
+static bool lone_function, settling, has_result;
 
 EXPORT(io) uint8_t *guest_io(void) { return io_buffer; }
 EXPORT(alloc) void *guest_alloc(uint32_t len) { return malloc(len); }
@@ -25,6 +26,14 @@ EXPORT(tail) Tail *guest_tail(void) { return &output_tail; }
 
 static uint64_t packed_output(const Bytes *bytes) {
     return (uint64_t)(uint32_t)(uintptr_t)bytes->data << 32 | (uint32_t)bytes->len;
+}
+
+static void begin_output(Bytes *to, int status) {
+    to->len = 0;
+    to->limit = 0;
+    to->full = false;
+    pack_array(to, 6);
+    pack_uint(to, (uint64_t)status);
 }
 
 /* calls, logs, emitted, wake_us: what every step's array ends with */
@@ -40,61 +49,100 @@ static void pack_rest(Bytes *to) {
     else pack_nil(to);
 }
 
-static uint64_t finish_step(Bytes *to) {
-    pack_rest(to);
-    if (!to->full) {
-        tools_step_done();
-        output_clear();
-    }
-    return packed_output(to);
+static bool finish_output(void) {
+    pack_rest(&output);
+    if (output.full) return false;
+    tools_step_done();
+    output_clear();
+    return true;
 }
 
-static void begin_output(int status) {
-    bytes_cut(&output, 0);
-    pack_array(&output, 6);
-    pack_uint(&output, (uint64_t)status);
+/* A failure without calls, logs and values, in memory that is always there. What was logged and emitted stays in the
+   tail, where the host finds it. */
+static uint64_t fail_without_memory(const Failure *failure) {
+    static uint8_t block[IO_SIZE];
+    Bytes small = {.data = block, .cap = sizeof block, .fixed = true};
+    begin_output(&small, STATUS_FAILED);
+    failure_pack(guest_ctx, &small, failure);
+    for (int i = 0; i < 3; i++) pack_array(&small, 0);
+    pack_nil(&small);
+    return packed_output(&small);
 }
 
 static uint64_t fail(const Failure *failure) {
-    begin_output(STATUS_FAILED);
+    uint64_t packed;
+    begin_output(&output, STATUS_FAILED);
     failure_pack(guest_ctx, &output, failure);
+    packed = finish_output() ? packed_output(&output) : fail_without_memory(failure);
     JS_FreeValue(guest_ctx, failure->error);
-    return finish_step(&output);
+    return packed;
 }
 
 static uint64_t fail_plain(const char *code, const char *message) {
     return fail(&(Failure){.code = code, .error = JS_UNDEFINED, .message = message});
 }
 
-static uint64_t fail_thrown(JSValue error) { return fail(&(Failure){.code = "script_error", .error = error}); }
+static uint64_t fail_memory(void) {
+    JS_SetMemoryLimit(guest_rt, 0);
+    return fail_plain("memory_exhausted", "the script needs more memory than the budget memory_bytes");
+}
+
+static uint64_t fail_calls(void) {
+    return fail_plain("calls_exhausted", "the script made more bridge calls than the budget bridge_calls");
+}
+
+/* The code says what the shim knows: which object the engine made when something ran out, never what an error looks like. */
+static uint64_t fail_thrown(JSValue error) {
+    if (tools_exhausted) {
+        JS_FreeValue(guest_ctx, error);
+        return fail_calls();
+    }
+    if (engine_is_memory_error(error)) {
+        JS_FreeValue(guest_ctx, error);
+        return fail_memory();
+    }
+    JS_SetMemoryLimit(guest_rt, 0);
+    return fail(&(Failure){.code = engine_is_stack_error(error) ? "stack_exhausted" : "script_error", .error = error});
+}
 
 static uint64_t pause(void) {
-    begin_output(STATUS_PENDING);
+    begin_output(&output, STATUS_PENDING);
     pack_nil(&output);
-    return finish_step(&output);
+    return finish_output() ? packed_output(&output) : fail_memory();
+}
+
+static uint64_t refuse_result(EncodeStatus status, const EncodeProblem *problem) {
+    switch (status) {
+    case ENCODE_THREW: return fail_thrown(JS_GetException(guest_ctx));
+    case ENCODE_REFUSED:
+        return fail(&(Failure){.code = "unserializable", .error = JS_UNDEFINED, .message = problem->message, .path = problem->path});
+    default:
+        return fail_plain("result_too_large", "the result is larger than the budget result_bytes, or has more than 1048576 parts");
+    }
 }
 
 static uint64_t complete(JSValueConst value) {
     EncodeProblem problem;
-    Bytes encoded = {.limit = result_limit};
-    EncodeStatus status = encode_value(guest_ctx, &encoded, value, &problem);
-    uint64_t done;
-    if (status == ENCODE_OK) {
-        begin_output(STATUS_DONE);
-        pack_bin(&output, encoded.data, encoded.len);
-        done = finish_step(&output);
-    } else if (status == ENCODE_THREW) {
-        done = fail_thrown(JS_GetException(guest_ctx));
-    } else if (status == ENCODE_TOO_LARGE) {
-        done = fail_plain("result_too_large", "the result is larger than the budget result_bytes, or has more than 1048576 parts");
-    } else {
-        done = fail(&(Failure){.code = "unserializable", .error = JS_UNDEFINED, .message = problem.message, .path = problem.path});
-    }
-    bytes_free(&encoded);
-    return done;
+    rejections_report(guest_ctx);
+    begin_output(&output, STATUS_DONE);
+    /* the result is written in place: its size is filled in when it is known */
+    pack_bin_header(&output);
+    size_t start = output.len;
+    output.limit = start + result_limit;
+    EncodeStatus status = encode_value(guest_ctx, &output, value, &problem);
+    if (status == ENCODE_TOO_LARGE && output.full && output.len < output.limit && output.cap < output.limit) return fail_memory();
+    if (status != ENCODE_OK) return refuse_result(status, &problem);
+    fill_bin_header(&output, start);
+    output.limit = 0;
+    return finish_output() ? packed_output(&output) : fail_memory();
 }
 
 /* ---- a step */
+
+static int interrupted(JSRuntime *rt, void *opaque) {
+    (void)rt, (void)opaque;
+    return tools_exhausted;
+}
 
 /* Runs jobs and due timers until none is left. False with an exception pending. */
 static bool run_dry(void) {
@@ -102,38 +150,47 @@ static bool run_dry(void) {
     for (;;) {
         int ran = JS_ExecutePendingJob(guest_rt, &ctx);
         if (ran == 0) ran = timers_fire(guest_ctx);
+        if (ran < 0 || tools_exhausted) return false;
         if (ran == 0) return true;
-        if (ran < 0) return false;
     }
 }
 
+static uint64_t not_settled(void) {
+    int64_t due;
+    if (tools_waiting() || timers_next(&due)) return pause();
+    if (engine_memory_ran_out()) return fail_memory();
+    return fail_plain("never_settles", "the script waits for a promise that nothing can settle any more");
+}
+
+/* The script's value may be a promise of the result, or the function whose result is meant. */
+static void settle(JSValue value) {
+    if (settling || !JS_IsObject(value)) {
+        result = JS_DupValue(guest_ctx, value);
+        has_result = true;
+        return;
+    }
+    settling = true;
+    JSValueConst arguments[] = {value, JS_NewBool(guest_ctx, lone_function)};
+    JSValue promise = JS_Call(guest_ctx, boot.settle, JS_UNDEFINED, 2, arguments);
+    JS_FreeValue(guest_ctx, result_promise);
+    result_promise = promise;
+}
+
 static uint64_t step(void) {
-    for (;;) {
-        if (!run_dry()) return fail_thrown(JS_GetException(guest_ctx));
+    while (!has_result) {
+        if (JS_IsException(result_promise) || !run_dry()) return fail_thrown(JS_GetException(guest_ctx));
         JSPromiseStateEnum state = JS_PromiseState(guest_ctx, result_promise);
-        int64_t due;
-        if (state == JS_PROMISE_PENDING) {
-            if (tools_waiting() || timers_next(&due)) return pause();
-            return fail_plain("never_settles", "the script waits for a promise that nothing can settle any more");
-        }
+        if (state == JS_PROMISE_PENDING) return not_settled();
         JSValue outcome = JS_PromiseResult(guest_ctx, result_promise);
         if (state == JS_PROMISE_REJECTED) return fail_thrown(outcome);
         JSValue value = JS_GetPropertyStr(guest_ctx, outcome, "value");
         JS_FreeValue(guest_ctx, outcome);
-        if (settling || !JS_IsObject(value)) {
-            uint64_t done = complete(value);
-            JS_FreeValue(guest_ctx, value);
-            return done;
-        }
-        /* an object may be a promise of the result, or the function whose result is meant */
-        settling = true;
-        JSValueConst arguments[] = {value, JS_NewBool(guest_ctx, lone_function)};
-        JSValue settled = JS_Call(guest_ctx, boot.settle, JS_UNDEFINED, 2, arguments);
+        settle(value);
         JS_FreeValue(guest_ctx, value);
-        if (JS_IsException(settled)) return fail_thrown(JS_GetException(guest_ctx));
-        JS_FreeValue(guest_ctx, result_promise);
-        result_promise = settled;
     }
+    if (!run_dry()) return fail_thrown(JS_GetException(guest_ctx));
+    /* calls that nobody awaits are made all the same */
+    return tools_unfinished() ? pause() : complete(result);
 }
 
 static bool read_limits(Reader *from, Limits *limits) {
@@ -145,8 +202,17 @@ static bool read_limits(Reader *from, Limits *limits) {
 
 static size_t clamp_size(uint64_t value) { return value > INT32_MAX ? INT32_MAX : value ? (size_t)value : 1; }
 
+/* What the engine may allocate: the budget without what is no heap of the engine, and with room to write the outcome. */
+static size_t engine_budget(size_t memory_bytes) {
+    size_t allocated = engine_allocated(guest_ctx);
+    size_t other = __builtin_wasm_memory_size(0) * 65536 - allocated + HEADROOM;
+    size_t least = allocated + LEAST_HEAP;
+    return memory_bytes > other + least ? memory_bytes - other : least;
+}
+
 static void apply_limits(const Limits *limits) {
-    JS_SetMemoryLimit(guest_rt, clamp_size(limits->memory_bytes));
+    JS_SetMemoryLimit(guest_rt, engine_budget(clamp_size(limits->memory_bytes)));
+    JS_SetInterruptHandler(guest_rt, interrupted, NULL);
     tools_limits((uint32_t)clamp_size(limits->bridge_calls), clamp_size(limits->call_args_bytes));
     output_limits(clamp_size(limits->log_bytes), clamp_size(limits->result_bytes));
     result_limit = clamp_size(limits->result_bytes);
@@ -164,17 +230,21 @@ static bool set_input(const uint8_t *data, uint32_t len) {
     return defined >= 0 && reader.at == reader.end;
 }
 
+static uint64_t fail_to_compile(JSValue error) {
+    if (engine_is_memory_error(error) || engine_is_stack_error(error)) return fail_thrown(error);
+    return fail(&(Failure){.code = "syntax_error", .error = error});
+}
+
 static uint64_t start_script(const char *source, uint32_t len) {
     /* the parser wants a NUL after the text */
     char *text = malloc((size_t)len + 1);
-    if (!text) return fail_plain("memory_exhausted", "no memory for the script");
+    if (!text) return fail_memory();
     memcpy(text, source, len);
     text[len] = 0;
     bool compiled;
     JSValue promise = engine_run_script(guest_ctx, text, len, &compiled, &lone_function);
     free(text);
-    if (JS_IsException(promise))
-        return fail(&(Failure){.code = compiled ? "script_error" : "syntax_error", .error = JS_GetException(guest_ctx)});
+    if (!compiled) return fail_to_compile(JS_GetException(guest_ctx));
     result_promise = promise;
     return step();
 }
@@ -194,7 +264,8 @@ EXPORT(start) uint64_t guest_start(const uint8_t *data, uint32_t len, int64_t no
     random_seed(seed);
     engine_seed(guest_ctx, random_next());
     apply_limits(&limits);
-    if (!set_input(input, input_len)) return malformed();
+    rejections_watch(guest_rt);
+    if (!set_input(input, input_len)) return engine_memory_ran_out() ? fail_memory() : malformed();
     return start_script((const char *)source, source_len);
 }
 
@@ -220,6 +291,6 @@ EXPORT(resume) uint64_t guest_resume(const uint8_t *data, uint32_t len, int64_t 
     JS_UpdateStackTop(guest_rt);
     if (!read_array(&reader, &count)) return malformed();
     for (uint32_t i = 0; i < count; i++)
-        if (!take_answer(&reader)) return malformed();
+        if (!take_answer(&reader)) return engine_memory_ran_out() ? fail_memory() : malformed();
     return step();
 }

@@ -151,10 +151,15 @@ static uint32_t waiting_index(uint32_t id) {
 }
 
 static JSValue answer_error(JSContext *ctx, const Waiting *call, JSValueConst fields) {
-    int line = 0, column = 0;
-    engine_position(ctx, call->function, call->offset, &line, &column);
-    JSValueConst arguments[] = {fields, JS_NewInt32(ctx, line), JS_NewInt32(ctx, column)};
-    return JS_Call(ctx, boot.tool_error, JS_UNDEFINED, 3, arguments);
+    int line, column;
+    char stack[64];
+    JSValueConst arguments[] = {fields};
+    JSValue error = JS_Call(ctx, boot.tool_error, JS_UNDEFINED, 1, arguments);
+    if (JS_IsException(error) || !engine_position(ctx, call->function, call->offset, &line, &column)) return error;
+    /* the error is made long after the call: its stack is the place of the call */
+    snprintf(stack, sizeof stack, "    at " SCRIPT_NAME ":%d:%d\n", line, column);
+    engine_set_stack(ctx, error, stack);
+    return error;
 }
 
 bool tools_answer(JSContext *ctx, uint32_t id, bool ok, JSValue value) {
@@ -183,6 +188,12 @@ bool tools_answer(JSContext *ctx, uint32_t id, bool ok, JSValue value) {
 }
 
 uint32_t tools_waiting(void) { return waiting_count; }
+
+bool tools_unfinished(void) {
+    for (uint32_t i = 0; i < waiting_count; i++)
+        if (engine_still_matters(waiting[i].resolve)) return true;
+    return false;
+}
 
 void tools_limits(uint32_t calls, size_t args_bytes) {
     calls_limit = calls;

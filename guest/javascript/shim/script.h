@@ -1,0 +1,302 @@
+/* The grammar of the main script, included by the engine's source in front of its own js_parse_program.
+
+   The main script is parsed as the body of an async function: `await` and `return` stand at its top level and its
+   variables are locals. Its result is the value of the last expression statement, of `return`, or of `export default`,
+   wrapped in an object without prototype, so that settling the promise looks up no property that a script can define. */
+
+/* About the script that was parsed last; only the main script's parser writes them. */
+static int script_default_idx;    /* variable that holds the default export, or -1 */
+static bool script_lone_function; /* its value, when it is a function, is to be called with the input */
+
+static __exception int js_parse_source_element(JSParseState *s);
+
+/* value -> {value} */
+static void script_wrap(JSParseState *s)
+{
+    emit_op(s, OP_special_object);
+    emit_u8(s, OP_SPECIAL_OBJECT_NULL_PROTO);
+    emit_op(s, OP_swap);
+    emit_op(s, OP_define_field);
+    emit_atom(s, JS_ATOM_value);
+}
+
+/* `return` at the top level; the token after it is the present one. */
+static __exception int script_return(JSParseState *s)
+{
+    if (s->token.val != ';' && s->token.val != '}' && s->token.val != TOK_EOF && !s->got_lf) {
+        if (js_parse_expr(s))
+            return -1;
+    } else {
+        emit_op(s, OP_undefined);
+    }
+    script_wrap(s);
+    emit_return(s, true);
+    return js_parse_expect_semi(s);
+}
+
+static void script_put_default(JSParseState *s)
+{
+    emit_op(s, OP_put_loc);
+    emit_u16(s, script_default_idx);
+}
+
+static bool script_at_function(JSParseState *s)
+{
+    return s->token.val == TOK_FUNCTION ||
+        (token_is_pseudo_keyword(s, JS_ATOM_async) && peek_token(s, true) == TOK_FUNCTION);
+}
+
+/* Whether the function or class that starts here has a name of its own, and is thus a declaration. */
+static int script_is_named(JSParseState *s)
+{
+    JSParsePos start;
+    int named;
+    js_parse_get_pos(s, &start);
+    if (s->token.val != TOK_CLASS && s->token.val != TOK_FUNCTION && next_token(s)) /* async */
+        return -1;
+    if (next_token(s))
+        return -1;
+    if (s->token.val == '*' && next_token(s))
+        return -1;
+    named = s->token.val == TOK_IDENT;
+    return js_parse_seek_token(s, &start) ? -1 : named;
+}
+
+static void script_get_var(JSParseState *s, JSAtom name)
+{
+    emit_op(s, OP_scope_get_var);
+    emit_atom(s, name);
+    emit_u16(s, s->cur_func->scope_level);
+}
+
+static JSFunctionDef *script_last_child(JSFunctionDef *fd)
+{
+    return list_entry(fd->child_list.prev, JSFunctionDef, link);
+}
+
+static __exception int script_function(JSParseState *s, JSParseFunctionEnum type)
+{
+    return js_parse_function_decl(s, type, JS_FUNC_NORMAL, JS_ATOM_NULL, s->token.ptr,
+                                  s->token.line_num, s->token.col_num);
+}
+
+static __exception int script_default_class(JSParseState *s, bool named)
+{
+    JSAtom name = JS_ATOM_NULL;
+    if (named) {
+        JSParsePos start;
+        js_parse_get_pos(s, &start);
+        if (next_token(s))
+            return -1;
+        name = JS_DupAtom(s->ctx, s->token.u.ident.atom);
+        if (js_parse_seek_token(s, &start))
+            goto fail;
+    }
+    if (js_parse_class(s, !named, JS_PARSE_EXPORT_NONE))
+        goto fail;
+    if (named)
+        script_get_var(s, name);
+    script_put_default(s);
+    JS_FreeAtom(s->ctx, name);
+    return 0;
+ fail:
+    JS_FreeAtom(s->ctx, name);
+    return -1;
+}
+
+static __exception int script_default(JSParseState *s)
+{
+    bool at_function = script_at_function(s);
+    int named = 0;
+    if (script_default_idx >= 0)
+        return js_parse_error(s, "a script has one default export");
+    script_default_idx = add_var(s->ctx, s->cur_func, JS_ATOM__ret_);
+    if (script_default_idx < 0)
+        return -1;
+    if (at_function || s->token.val == TOK_CLASS) {
+        named = script_is_named(s);
+        if (named < 0)
+            return -1;
+    }
+    if (s->token.val == TOK_CLASS)
+        return script_default_class(s, named);
+    if (at_function) {
+        if (script_function(s, named ? JS_PARSE_FUNC_STATEMENT : JS_PARSE_FUNC_EXPR))
+            return -1;
+        if (named)
+            script_get_var(s, script_last_child(s->cur_func)->func_name);
+        script_put_default(s);
+        return 0;
+    }
+    if (js_parse_assign_expr(s))
+        return -1;
+    script_put_default(s);
+    return js_parse_expect_semi(s);
+}
+
+/* `export { a, b as default }`: the names are there already; only a default one has a meaning. */
+static __exception int script_export_list(JSParseState *s)
+{
+    while (s->token.val != '}') {
+        JSAtom name;
+        if (!token_is_ident(s->token.val))
+            return js_parse_error(s, "identifier expected");
+        name = JS_DupAtom(s->ctx, s->token.u.ident.atom);
+        if (next_token(s))
+            goto fail;
+        if (token_is_pseudo_keyword(s, JS_ATOM_as)) {
+            if (next_token(s))
+                goto fail;
+            if (s->token.val == TOK_DEFAULT && script_default_idx < 0) {
+                script_default_idx = add_var(s->ctx, s->cur_func, JS_ATOM__ret_);
+                if (script_default_idx < 0)
+                    goto fail;
+                script_get_var(s, name);
+                script_put_default(s);
+            }
+            if (next_token(s))
+                goto fail;
+        }
+        JS_FreeAtom(s->ctx, name);
+        if (s->token.val != ',')
+            break;
+        if (next_token(s))
+            return -1;
+        continue;
+    fail:
+        JS_FreeAtom(s->ctx, name);
+        return -1;
+    }
+    if (js_parse_expect(s, '}'))
+        return -1;
+    if (token_is_pseudo_keyword(s, JS_ATOM_from))
+        return js_parse_error(s, "a script cannot export from another module");
+    return js_parse_expect_semi(s);
+}
+
+static __exception int script_export(JSParseState *s)
+{
+    if (next_token(s))
+        return -1;
+    switch (s->token.val) {
+    case TOK_DEFAULT:
+        if (next_token(s))
+            return -1;
+        return script_default(s);
+    case '{':
+        if (next_token(s))
+            return -1;
+        return script_export_list(s);
+    case TOK_VAR: case TOK_LET: case TOK_CONST: case TOK_CLASS:
+        return js_parse_source_element(s);
+    default:
+        if (script_at_function(s) || token_is_pseudo_keyword(s, JS_ATOM_let))
+            return js_parse_source_element(s);
+        return js_parse_error(s, "a declaration, a list of names or default is expected after export");
+    }
+}
+
+static bool script_at_expression(JSParseState *s)
+{
+    switch (s->token.val) {
+    case '{': case ';': case TOK_IF: case TOK_RETURN: case TOK_VAR: case TOK_DO: case TOK_WHILE: case TOK_FOR:
+    case TOK_BREAK: case TOK_CONTINUE: case TOK_SWITCH: case TOK_THROW: case TOK_TRY: case TOK_FUNCTION:
+    case TOK_DEBUGGER: case TOK_WITH: case TOK_CLASS: case TOK_CONST: case TOK_LET: case TOK_EXPORT: case TOK_IMPORT:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static __exception int script_element(JSParseState *s)
+{
+    int tok;
+    if (s->token.val == TOK_EXPORT)
+        return script_export(s);
+    if (s->token.val == TOK_IMPORT && (tok = peek_token(s, false)) != '(' && tok != '.')
+        return js_parse_error(s, "imports are not available in a script; everything it can use is there already, "
+                                 "and tools are called as tools.integration.scope.connection.tool({ ... })");
+    return js_parse_source_element(s);
+}
+
+/* The value that the script ends with, when it did not return before. */
+static void script_result(JSParseState *s)
+{
+    emit_op(s, OP_get_loc);
+    emit_u16(s, script_default_idx >= 0 ? script_default_idx : s->cur_func->eval_ret_idx);
+    emit_op(s, OP_await);
+    script_wrap(s);
+    emit_return(s, true);
+}
+
+static void script_end_using(JSParseState *s)
+{
+    JSFunctionDef *fd = s->cur_func;
+    if (js_is_live_code(s)) {
+        emit_op(s, OP_drop); /* the catch offset */
+        emit_op(s, OP_using_dispose_init);
+        emit_op(s, OP_dispose_scope);
+        emit_u16(s, fd->body_scope);
+        emit_op(s, OP_using_dispose_end);
+    }
+    script_result(s);
+    emit_label(s, fd->scopes[fd->body_scope].using_label_catch);
+    emit_op(s, OP_dispose_scope);
+    emit_u16(s, fd->body_scope);
+    emit_op(s, OP_throw);
+    emit_label(s, fd->scopes[fd->body_scope].using_label_end);
+}
+
+/* The elements of the script. `*functions` and `*expressions` count those, `*elements` all but empty ones. */
+static __exception int script_elements(JSParseState *s, BlockEnv *using_be, int *functions, int *expressions, int *elements)
+{
+    JSFunctionDef *fd = s->cur_func;
+    while (s->token.val != TOK_EOF) {
+        bool directive = s->token.val == TOK_STRING && *elements == 0;
+        bool function = script_at_function(s);
+        bool expression = !function && script_at_expression(s);
+        *functions += function;
+        *expressions += expression && !directive;
+        *elements += s->token.val != ';' && !directive;
+        if (script_element(s))
+            return -1;
+        if (!using_be->has_using && fd->scopes[fd->body_scope].has_using) {
+            push_break_entry(fd, using_be, JS_ATOM_NULL, -1, -1, 1);
+            using_be->has_using = true;
+            using_be->using_scope_level = fd->body_scope;
+        }
+    }
+    return 0;
+}
+
+static __exception int js_parse_script(JSParseState *s)
+{
+    JSFunctionDef *fd = s->cur_func;
+    BlockEnv using_be;
+    int functions = 0, expressions = 0, elements = 0;
+
+    memset(&using_be, 0, sizeof(using_be));
+    script_default_idx = -1;
+    if (next_token(s))
+        return -1;
+    if (js_parse_directives(s))
+        return -1;
+    fd->eval_ret_idx = add_var(s->ctx, fd, JS_ATOM__ret_);
+    if (fd->eval_ret_idx < 0)
+        return -1;
+    if (script_elements(s, &using_be, &functions, &expressions, &elements))
+        return -1;
+    script_lone_function = script_default_idx >= 0 || (elements == 1 && functions + expressions == 1);
+    if (elements == 1 && functions == 1 && script_default_idx < 0) {
+        script_get_var(s, script_last_child(fd)->func_name);
+        emit_op(s, OP_put_loc);
+        emit_u16(s, fd->eval_ret_idx);
+    }
+    if (using_be.has_using) {
+        pop_break_entry(fd);
+        script_end_using(s);
+    } else {
+        script_result(s);
+    }
+    return 0;
+}
