@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from bridge.wire import frames
@@ -122,34 +121,22 @@ def _shown(value: Any) -> str:
 _KINDS: Final[dict[type[Any], str]] = {str: "a string", list: "a list", dict: "an object"}
 
 
-@dataclass(frozen=True)
 class BudgetPolicy:
     """The operator's defaults and ceilings, each replacing the table's.
 
     Raises ConfigError for an unknown name, a value that is no amount, or a ceiling above the table's.
     """
 
-    defaults: Mapping[str, int]
-    ceilings: Mapping[str, int]
-
-    def __post_init__(self) -> None:
-        for kind, figures in (("default", self.defaults), ("ceiling", self.ceilings)):
-            for name, value in figures.items():
-                row = TABLE.get(name)
-                if row is None:
-                    raise ConfigError(f"{name!r} is not a budget", hint=f"budgets are {', '.join(TABLE)}")
-                try:
-                    figure = amount(name, value, least=row.least)
-                except ValueError as e:
-                    raise ConfigError(f"{kind} of {e}") from None
-                if figure > row.ceiling:
-                    raise ConfigError(f"the {kind} of budget {name!r} is above {row.ceiling}, the highest there is")
+    def __init__(self, defaults: Mapping[str, Any] | None = None, ceilings: Mapping[str, Any] | None = None) -> None:
+        self._defaults = _figures("default", defaults or {})
+        self._ceilings = _figures("ceiling", ceilings or {})
+        self._standard: dict[str, Budgets] = {}
 
     def ceiling(self, name: str) -> int:
-        return self.ceilings.get(name, TABLE[name].ceiling)
+        return self._ceilings.get(name, TABLE[name].ceiling)
 
     def default(self, name: str, language: str) -> int:
-        figure = self.defaults.get(name)
+        figure = self._defaults.get(name)
         if figure is None:
             figure = (
                 MEMORY_DEFAULTS.get(language, TABLE[name].default) if name == "memory_bytes" else TABLE[name].default
@@ -162,7 +149,9 @@ class BudgetPolicy:
         Raises InvalidRequest for a name that is no budget and a value that is no amount.
         """
         if asked is None:
-            asked = {}
+            if language not in self._standard:
+                self._standard[language] = Budgets(**{name: self.default(name, language) for name in TABLE})
+            return self._standard[language]
         if not isinstance(asked, Mapping):
             raise InvalidRequest("budgets must be an object", hint=f"with any of the keys {', '.join(TABLE)}")
         for name in asked:
@@ -177,3 +166,18 @@ class BudgetPolicy:
             return min(amount(name, asked[name], least=TABLE[name].least), self.ceiling(name))
         except ValueError as e:
             raise InvalidRequest(str(e)) from None
+
+
+def _figures(kind: str, given: Mapping[str, Any]) -> dict[str, int]:
+    figures: dict[str, int] = {}
+    for name, value in given.items():
+        row = TABLE.get(name)
+        if row is None:
+            raise ConfigError(f"{name!r} is not a budget", hint=f"budgets are {', '.join(TABLE)}")
+        try:
+            figures[name] = amount(name, value, least=row.least)
+        except ValueError as e:
+            raise ConfigError(f"{kind} of {e}") from None
+        if figures[name] > row.ceiling:
+            raise ConfigError(f"the {kind} of budget {name!r} is above {row.ceiling}, the highest there is")
+    return figures

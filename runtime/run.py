@@ -56,6 +56,13 @@ class CancelRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class Condemned:
+    """The host refuses what the isolate said: the run ends with this failure."""
+
+    failure: frames.Failure
+
+
+@dataclass(frozen=True, slots=True)
 class WakeDue:
     """The timer that the isolate waits for is due."""
 
@@ -66,7 +73,15 @@ class FlushDue:
 
 
 Event = (
-    PendingArrived | CallFinished | EndedArrived | WorkerLost | DeadlinePassed | CancelRequested | WakeDue | FlushDue
+    PendingArrived
+    | CallFinished
+    | EndedArrived
+    | WorkerLost
+    | DeadlinePassed
+    | CancelRequested
+    | Condemned
+    | WakeDue
+    | FlushDue
 )
 
 # Commands
@@ -181,6 +196,8 @@ class RunMachine:
                 )
             case CancelRequested(reason):
                 return self._stop(failure("cancelled", reason))
+            case Condemned(verdict):
+                return self._stop(verdict)
 
     def _pending(self, calls: Sequence[frames.Call], wake_us: int | None) -> list[Command]:
         if self.phase == "stopping":
@@ -248,7 +265,7 @@ class RunMachine:
         if self._verdict is not None:
             return self._over(None, self._verdict)
         if reason is not None and reason.code in _HOST_CODES:
-            return self._over(None, failure("internal", "the isolate broke the protocol"))
+            return self._over(None, failure("internal", "the isolate failed unexpectedly"))
         return self._over(result, reason)
 
     def _stop(self, verdict: frames.Failure) -> list[Command]:

@@ -127,8 +127,10 @@ class RunStore:
         """Record a run, durably. Raises Conflict when its idempotency key is taken, StorageFull."""
         await self.database.write(lambda connection: _put(connection, row))
 
-    async def finish(self, row: RunRow, calls: Sequence[CallRow], blobs: Sequence[bytes] = ()) -> None:
-        """Record how a run ended, with its calls and the blobs that its row names, in one transaction; durably.
+    async def finish(self, row: RunRow, blobs: Sequence[bytes], whole: Callable[[], bool]) -> None:
+        """Record how a run ended, with the blobs that its row names, in one transaction; durably.
+
+        `whole` is asked, once all that was posted before is written, whether the run's journal is complete.
 
         A database in memory survives nothing, so that nobody waits for it. Raises StorageFull.
         """
@@ -136,9 +138,7 @@ class RunStore:
         def put(connection: sqlite3.Connection) -> None:
             for blob in blobs:
                 put_blob(connection, row.n, blob)
-            if calls:
-                connection.executemany(_PUT_CALL, calls)
-            _put(connection, row)
+            _put(connection, row if whole() else row._replace(journal_whole=0))
             self._since_prune += 1
             if self._since_prune >= PRUNE_EVERY:
                 self._prune(connection)
@@ -150,11 +150,11 @@ class RunStore:
 
     async def sending(self, call: CallRow) -> None:
         """Record, durably and after everything posted before, that a call is about to leave. Raises StorageFull."""
-        await self.database.write(lambda connection: connection.execute(_PUT_CALL, call))
+        await self.database.write(lambda connection: put_calls(connection, [call]))
 
-    def called(self, call: CallRow, *, urgent: bool = False) -> None:
-        """Record what became of a call, soon; with `urgent`, at once."""
-        self.database.post(lambda connection: connection.execute(_PUT_CALL, call), urgent=urgent)
+    def called(self, call: CallRow) -> None:
+        """Record what became of a call outside any run, soon."""
+        self.database.post(lambda connection: put_calls(connection, [call]))
 
     async def get(self, run_id: str) -> RunRow | None:
         return await self._one("id = ?", run_id)
@@ -226,6 +226,11 @@ class RunStore:
             "DELETE FROM calls WHERE run = 0 AND id <= (SELECT max(id) FROM calls WHERE run = 0) - ?",
             (self._retention.runs,),
         )
+
+
+def put_calls(connection: sqlite3.Connection, calls: Sequence[CallRow]) -> None:
+    """Record calls, or what became of calls that are recorded."""
+    connection.executemany(_PUT_CALL, calls)
 
 
 def put_blob(connection: sqlite3.Connection, run: int, data: bytes) -> bytes:

@@ -32,11 +32,14 @@ _log = structlog.get_logger("executor.store")
 
 
 class _Job:
-    __slots__ = ("dropped", "error", "future", "value", "work")
+    __slots__ = ("dropped", "error", "failed", "future", "value", "work")
 
-    def __init__(self, work: Work[Any], future: asyncio.Future[Any] | None) -> None:
+    def __init__(
+        self, work: Work[Any], future: asyncio.Future[Any] | None, failed: Callable[[], None] | None = None
+    ) -> None:
         self.work = work
         self.future = future
+        self.failed = failed
         self.value: Any = None
         self.error: BaseException | None = None
         self.dropped = False
@@ -80,9 +83,12 @@ class Database:
         self._wake.put(True)
         return await future
 
-    def post(self, work: Work[Any], *, urgent: bool = False) -> _Job:
-        """Run `work` in a later transaction; a failure is logged. `drop` the returned job when it became pointless."""
-        job = _Job(work, None)
+    def post(self, work: Work[Any], *, urgent: bool = False, failed: Callable[[], None] | None = None) -> _Job:
+        """Run `work` in a later transaction. `drop` the returned job when it became pointless.
+
+        When it cannot be committed that is logged, and `failed` is called on the writer's thread.
+        """
+        job = _Job(work, None, failed)
         self._submit(job)
         if urgent:
             self._wake.put(True)
@@ -200,6 +206,8 @@ class Database:
         for job in batch:
             if job.error is not None and job.future is None:
                 _log.error("a posted write failed", error=str(job.error))
+                if job.failed is not None:
+                    job.failed()
         if waiting:
             self._tell(waiting)
 

@@ -10,6 +10,7 @@ from runtime.run import (
     CallFinished,
     CancelIsolate,
     CancelRequested,
+    Condemned,
     DeadlinePassed,
     DropCalls,
     EndedArrived,
@@ -152,6 +153,10 @@ class Runs(RuleBasedStateMachine):
     def cancel(self) -> None:
         self.feed(CancelRequested("somebody asked"))
 
+    @rule()
+    def host_refuses(self) -> None:
+        self.feed(Condemned(run.failure("unserializable", "not a value")))
+
     @invariant()
     def at_most_one_end(self) -> None:
         assert len(self.finished) <= 1
@@ -248,7 +253,7 @@ def test_an_isolate_cannot_end_with_a_code_that_only_the_host_gives(code: str):
     (end,) = made.handle(EndedArrived(None, run.failure(code, "forged")))
     assert isinstance(end, Finish)
     assert end.failure is not None
-    assert (end.failure.code, end.failure.message) == ("internal", "the isolate broke the protocol")
+    assert (end.failure.code, end.failure.message) == ("internal", "the isolate failed unexpectedly")
 
 
 @pytest.mark.parametrize("calls", [[1, 1], [7]])

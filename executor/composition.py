@@ -1,0 +1,109 @@
+"""The one place where the parts meet: store, workers, toolbox and runs, started in order and stopped in reverse."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import executor
+from bridge.toolbox import Toolbox, ToolboxSettings
+from executor.config import Config
+from executor.keys import Keyring
+from runtime.budgets import BudgetPolicy
+from runtime.dispatcher import Dispatcher, DispatcherSettings
+from runtime.runs import Runs
+from runtime.store.runs import Retention
+from runtime.store.store import Store
+
+LANGUAGES: Final = ("typescript", "javascript")
+
+
+class Parts:
+    """What an Executor is made of. `close` ends the runs; leaving `assemble` ends everything."""
+
+    def __init__(self, store: Store, dispatcher: Dispatcher, toolbox: Toolbox, runs: Runs) -> None:
+        self.store = store
+        self.dispatcher = dispatcher
+        self.toolbox = toolbox
+        self.runs = runs
+        self.keys = Keyring(store.keys)
+
+    async def close(self) -> None:
+        """Refuse new runs, cancel what runs, record it, stop the workers, close the store. Safe to call again."""
+        await self.runs.close()
+        await self.dispatcher.aclose()
+        await self.toolbox.aclose()
+        await self.store.close()
+
+    def health(self) -> dict[str, Any]:
+        store = self.store.health()
+        return {
+            "status": "degraded" if store["full"] else "ok",
+            "version": executor.__version__,
+            "isolation": self.dispatcher.level(),
+            "runs": self.runs.health() | {"lost_at_start": self.store.lost},
+            "store": store,
+            "egress": self.toolbox.egress(),
+        }
+
+
+@asynccontextmanager
+async def assemble(home: str | Path | None, config: Config | None) -> AsyncIterator[Parts]:
+    """Start the parts, give them, stop them. Raises ConfigError, StorageFull; then nothing is left running."""
+    directory = None if home is None else Path(home).expanduser().absolute()
+    settings = Config.load(directory) if config is None else config
+    store = await Store.open(directory, Retention(settings.keep_runs, settings.keep_bytes))
+    try:
+        async with (
+            Toolbox(
+                _toolbox(settings, directory),
+                catalog=store.catalog,
+                policies=store.policies,
+                secrets=store.secrets,
+                keys=store.secrets,
+            ) as toolbox,
+            Dispatcher(_dispatcher(settings)) as dispatcher,
+        ):
+            runs = Runs(
+                store.runs,
+                dispatcher,
+                toolbox.proxy,
+                BudgetPolicy(settings.budgets, settings.ceilings),
+                languages=LANGUAGES,
+                isolation=settings.isolation,
+                max_live=settings.max_running + settings.max_queued,
+                journal_bytes=settings.journal_bytes,
+            )
+            parts = Parts(store, dispatcher, toolbox, runs)
+            try:
+                yield parts
+            finally:
+                await parts.close()
+    finally:
+        await store.close()
+
+
+def _dispatcher(settings: Config) -> DispatcherSettings:
+    return DispatcherSettings(
+        workers=settings.workers,
+        threads=settings.threads,
+        max_running=settings.max_running,
+        max_queued=settings.max_queued,
+        max_fresh=settings.max_fresh,
+        isolation=settings.isolation,
+        recycle_after_runs=settings.recycle_after_runs,
+        grace_ms=settings.grace_ms,
+        require=settings.require,
+    )
+
+
+def _toolbox(settings: Config, home: Path | None) -> ToolboxSettings:
+    return ToolboxSettings(
+        egress_allow=settings.egress_allow,
+        allow_private=settings.allow_private,
+        tool_timeout_s=settings.tool_timeout_s,
+        ca_file=settings.ca_file,
+        key_file=settings.key_file,
+    )

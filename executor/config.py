@@ -1,0 +1,107 @@
+"""What the operator decides: `<home>/config.toml`, overridden by `EXECUTOR_*` of the environment.
+
+A setting `max_running` is `max_running = 64` in the file and `EXECUTOR_MAX_RUNNING=64` in the environment; a budget's
+default is `[budgets]` `fuel = 1000000` or `EXECUTOR_BUDGETS_FUEL`, its ceiling `[ceilings]` or `EXECUTOR_CEILINGS_FUEL`.
+Lists in the environment are separated by commas.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from bridge.wire.errors import ConfigError
+from runtime.budgets import TABLE, BudgetPolicy
+
+FILE: Final = "config.toml"
+PREFIX: Final = "EXECUTOR_"
+
+
+def _processors() -> int:
+    return max(1, min(4, os.cpu_count() or 1))
+
+
+class Config(BaseModel):
+    """The settings of one Executor. An unknown name and a value out of bounds are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    workers: int = Field(default_factory=_processors, ge=1, le=256, description="worker processes")
+    threads: int = Field(2, ge=1, le=64, description="threads for long steps, in each worker")
+    max_running: int = Field(128, ge=1, le=10_000, description="runs at once")
+    max_queued: int = Field(512, ge=0, le=100_000, description="runs that wait for a place; further ones are refused")
+    max_fresh: int = Field(8, ge=1, le=256, description="runs at once with a worker of their own")
+    isolation: Literal["shared", "run"] = Field("shared", description="where a run goes that does not say")
+    recycle_after_runs: int = Field(5_000, ge=1, description="runs after which a worker is replaced")
+    grace_ms: int = Field(500, ge=10, le=60_000, description="how long a worker may take to stop a run")
+    require: Literal["full", "syscalls", "process"] = Field("syscalls", description="lowest acceptable isolation level")
+    keep_runs: int = Field(10_000, ge=1, description="ended runs that are kept")
+    keep_bytes: int = Field(4 * 1024**3, ge=1024**2, description="bytes of the store above which old runs go")
+    journal_bytes: int = Field(64 * 1024**2, ge=0, description="bytes of one run's journal")
+    egress_allow: tuple[str, ...] | None = Field(None, description="the only hosts any integration may reach")
+    allow_private: tuple[str, ...] = Field((), description="private hosts or networks any integration may reach")
+    tool_timeout_s: float = Field(30.0, gt=0, le=600, description="seconds that one tool call may take")
+    ca_file: Path | None = Field(None, description="certificate authorities to trust instead of the usual ones")
+    key_file: Path | None = Field(None, description="the master key of local secrets")
+    budgets: dict[str, int] = Field(default_factory=dict, description="defaults of budgets")
+    ceilings: dict[str, int] = Field(default_factory=dict, description="ceilings of budgets")
+
+    @field_validator("budgets", "ceilings")
+    @classmethod
+    def _known(cls, figures: dict[str, int]) -> dict[str, int]:
+        try:
+            BudgetPolicy(ceilings=figures)
+        except ConfigError as e:
+            raise ValueError(f"{e.message}{f' ({e.hint})' if e.hint else ''}") from None
+        return figures
+
+    @classmethod
+    def load(cls, home: Path | str | None = None, environ: Mapping[str, str] | None = None) -> Self:
+        """The configuration of `home` and of the environment. Raises ConfigError naming the setting that is wrong."""
+        settings: dict[str, Any] = {}
+        if home is not None:
+            settings = _read(Path(home) / FILE)
+        for name, value in _from(os.environ if environ is None else environ).items():
+            settings[name] = settings.get(name, {}) | value if isinstance(value, dict) else value
+        try:
+            return cls(**settings)
+        except ValidationError as e:
+            first = e.errors(include_url=False, include_input=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise ConfigError(f"the setting {where!r} is not usable: {first['msg']}") from None
+
+    def with_weak_isolation(self) -> Self:
+        """The same, content with whatever walls the machine has."""
+        return self.model_copy(update={"require": "process"})
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as e:
+        raise ConfigError(f"{FILE} of the home cannot be read: {e}") from None
+
+
+def _from(environ: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, field in Config.model_fields.items():
+        value = environ.get(f"{PREFIX}{name.upper()}")
+        if value is not None:
+            found[name] = _split(value) if "tuple" in str(field.annotation) else value
+    for table in ("budgets", "ceilings"):
+        figures = {name: environ.get(f"{PREFIX}{table}_{name}".upper()) for name in TABLE}
+        given = {name: value for name, value in figures.items() if value is not None}
+        if given:
+            found[table] = given
+    return found
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())

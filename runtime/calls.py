@@ -1,0 +1,158 @@
+"""The tool calls of one run: made through the proxy, recorded, answered once each."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import structlog
+
+from bridge.calls import CallContext, CallRecord
+from bridge.proxy import ToolProxy
+from bridge.wire import codec, frames
+from bridge.wire.errors import FrameError, StorageFull, ToolError, ToolErrorCode
+from runtime.journal import Journal
+from runtime.output import Output
+from runtime.tasks import Tasks
+
+_log = structlog.get_logger("executor.calls")
+
+
+class Calls:
+    """Makes the calls of a run; `answer` is called once for each that was not dropped."""
+
+    def __init__(
+        self,
+        proxy: ToolProxy,
+        context: CallContext,
+        output: Output,
+        journal: Journal,
+        tasks: Tasks,
+        answer: Callable[[frames.Answer], None],
+    ) -> None:
+        self.proxy = proxy
+        self.context = context
+        self.output = output
+        self.journal = journal
+        self.args_bytes = 0
+        self.value_bytes = 0
+        """The largest arguments and the largest value so far."""
+        self._tasks = tasks
+        self._answer = answer
+        self._open: dict[int, _Call] = {}
+
+    def make(self, call: frames.Call) -> None:
+        """Start `call`."""
+        self.args_bytes = max(self.args_bytes, len(call.args))
+        one = _Call(self, call)
+        self._open[call.id] = one
+        self._tasks.spawn(one.make())
+
+    def drop(self) -> None:
+        """Abandon what is in flight: cancelled, recorded as it stands, never answered."""
+        dropped, self._open = self._open, {}
+        for one in dropped.values():
+            one.drop()
+
+    def ended(self, call: frames.Call, ok: bool, value: bytes) -> None:
+        self.value_bytes = max(self.value_bytes, len(value) if ok else 0)
+        if self._open.pop(call.id, None) is not None:
+            self._answer(frames.Answer(call.id, ok, value))
+
+
+class _Call:
+    """One call, and its journal: the proxy says what it is about to do and what came of it."""
+
+    __slots__ = ("_call", "_calls", "_dropped", "_index", "_record", "_scope")
+
+    def __init__(self, calls: Calls, call: frames.Call) -> None:
+        self._calls = calls
+        self._call = call
+        self._scope = anyio.CancelScope()
+        self._dropped = False
+        self._record = CallRecord(call.id, call.path, args_bytes=len(call.args), started_at=time.time())
+        self._index = calls.output.call_started(facts(call.id, self._record))
+
+    async def make(self) -> None:
+        """Make the call and answer it. Raises nothing: whatever goes wrong is the answer."""
+        with self._scope:
+            if self._dropped:
+                return
+            ok, value = await self._attempt()
+            self._calls.ended(self._call, ok, value)
+
+    def drop(self) -> None:
+        """Stop waiting for the call; where its request may have left, nobody knows what became of it."""
+        record = self._record
+        record.outcome, record.code = ("unknown", "outcome_unknown") if record.sent else ("failed", "cancelled")
+        self._close(record)
+        self._dropped = True
+        self._scope.cancel()
+
+    async def sending(self, record: CallRecord) -> None:
+        """The call is about to leave. Committed first, unless it only reads; raises StorageFull when it cannot be."""
+        self._record = record
+        if record.side_effect != "read":
+            await self._calls.journal.sending(facts(self._call.id, record) | {"outcome": "sending"})
+
+    async def finished(self, record: CallRecord) -> None:
+        self._close(record)
+
+    def _close(self, record: CallRecord) -> None:
+        # What was dropped is already recorded: the run may have ended, and its record is closed.
+        if self._dropped:
+            return
+        known = facts(self._call.id, record)
+        self._calls.output.call_ended(self._index, known)
+        self._calls.journal.called(known, urgent=record.sent and record.side_effect != "read")
+
+    async def _attempt(self) -> tuple[bool, bytes]:
+        call, calls = self._call, self._calls
+        try:
+            if len(call.args) > calls.context.args_bytes:
+                raise self._refused("too_large", f"the arguments are larger than {calls.context.args_bytes} bytes")
+            try:
+                args = codec.decode(call.args)
+            except FrameError:
+                raise self._refused("invalid_arguments", "the arguments are not a value") from None
+            outcome = await calls.proxy.call(calls.context, call.path, args, meta=call.meta, journal=self)
+            return True, outcome.encoded
+        except ToolError as e:
+            return False, codec.encode(e.as_dict())
+        except StorageFull:
+            return False, self._broken("it was not made, because its record cannot be stored")
+        except Exception:
+            reference = secrets.token_hex(6)
+            _log.exception("a tool call failed unexpectedly", path=call.path, reference=reference)
+            return False, self._broken(f"it failed unexpectedly (reference {reference})")
+
+    def _refused(self, code: ToolErrorCode, message: str) -> ToolError:
+        """A call that does not get as far as the proxy, recorded all the same."""
+        self._record.outcome, self._record.code = "failed", code
+        self._close(self._record)
+        return ToolError(code, message, path=self._call.path)
+
+    def _broken(self, why: str) -> bytes:
+        return codec.encode(ToolError("internal", f"the call was given up: {why}", path=self._call.path).as_dict())
+
+
+def facts(id: int, record: CallRecord) -> dict[str, Any]:
+    """A call as answers and records show it; facts that are not there are left out."""
+    known: dict[str, Any] = {
+        "id": id,
+        "path": record.path,
+        "outcome": record.outcome,
+        "code": record.code,
+        "status": record.status,
+        "decision": record.decision,
+        "rule": record.rule,
+        "side_effect": record.side_effect,
+        "args_bytes": record.args_bytes,
+        "value_bytes": record.value_bytes,
+        "started_at": round(record.started_at, 6),
+        "duration_ms": round(record.duration_ms, 3),
+    }
+    return {key: value for key, value in known.items() if value is not None}

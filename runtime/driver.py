@@ -1,0 +1,211 @@
+"""The shell around the run machine: it has the slot, the clock, the timers and the calls, and decides nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import structlog
+
+from bridge.wire import frames
+from runtime import run
+from runtime.budgets import Budgets
+from runtime.calls import Calls
+from runtime.clock import Clock
+from runtime.journal import Journal
+from runtime.output import NotAValue, Output, OutputTooLarge
+from runtime.slot import Lost, Slot
+
+TIMER_MIN_S: Final = 0.001
+"""A timer waits at least this long, as in a browser: a script that sets one after another does not spin the host."""
+
+_NOTHING: Final = frames.Usage(0, 0, 0, 0)
+
+_log = structlog.get_logger("executor.run")
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What an isolate is given."""
+
+    language: str
+    source: str
+    input: bytes
+    seed: int
+    budgets: Budgets
+
+
+class Ending(NamedTuple):
+    """How a run ended: a result (msgpack, unread) or a failure."""
+
+    result: bytes | None
+    failure: frames.Failure | None
+
+
+class Driver:
+    """Drives one run from the start of its isolate to its ending. `frame` is the sink of its slot."""
+
+    def __init__(self, script: Script, output: Output, journal: Journal) -> None:
+        self.usage = _NOTHING
+        self.clock = Clock()
+        self.ending: Ending | None = None
+        self._script = script
+        self._output = output
+        self._journal = journal
+        self._machine = run.RunMachine(
+            calls=script.budgets.bridge_calls,
+            in_flight=script.budgets.bridge_calls_in_flight,
+            wall_ms=script.budgets.wall_ms,
+        )
+        self.started_us: int | None = None
+        """Virtual time of the first step; None while the isolate has not been started."""
+        self._slot: Slot
+        self._calls: Calls
+        self._ended = asyncio.Event()
+        self._events: deque[run.Event] = deque()
+        self._feeding = False
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._wake_us = 0
+
+    @property
+    def calls_made(self) -> int:
+        return self._machine.calls_made
+
+    @property
+    def in_flight_peak(self) -> int:
+        return self._machine.in_flight_peak
+
+    def start(self, slot: Slot, calls: Calls) -> None:
+        """Start the isolate and the wall clock of the run."""
+        self._slot = slot
+        self._calls = calls
+        if self._machine.phase == "ended":
+            return
+        self._deadline = self._loop.call_later(self._script.budgets.wall_ms / 1000, self.feed, run.DeadlinePassed())
+        self._execute_all(self._machine.start())
+
+    async def ended(self) -> Ending:
+        """Wait for the end."""
+        await self._ended.wait()
+        assert self.ending is not None
+        return self.ending
+
+    def answered(self, answer: frames.Answer) -> None:
+        """Take the answer to a call."""
+        self.feed(run.CallFinished(answer))
+
+    def cancel(self, reason: str) -> None:
+        """Cancel the run; `ended` says when it is over. A run that has ended stays as it is."""
+        self.feed(run.CancelRequested(reason))
+
+    def frame(self, frame: frames.Pending | frames.Ended | Lost) -> None:
+        """Take what the worker said about this run."""
+        if isinstance(frame, frames.Pending):
+            self.usage = frame.usage
+            refusal = self._take_output(frame.logs, frame.emitted)
+            self._journal.paused(frame.usage.fuel, frame.calls, frame.wake_us)
+            self.feed(run.Condemned(refusal) if refusal else run.PendingArrived(frame.calls, frame.wake_us))
+        elif isinstance(frame, frames.Ended):
+            self.usage = frame.usage
+            if frame.failure is not None and frame.failure.code == "internal":
+                # Its words are for the operator: they come from the machinery, not from the script.
+                _log.error("an isolate failed unexpectedly", reason=frame.failure.message)
+            refusal = self._take_output(frame.logs, frame.emitted)
+            self.feed(run.EndedArrived(None, refusal) if refusal else run.EndedArrived(frame.result, frame.failure))
+        else:
+            self.feed(run.WorkerLost(frame.reason))
+
+    def feed(self, event: run.Event) -> None:
+        """Give the machine an event and do what it says. Events that this causes are taken in turn, not nested."""
+        self._events.append(event)
+        if self._feeding:
+            return
+        self._feeding = True
+        try:
+            while self._events:
+                self._execute_all(self._machine.handle(self._events.popleft()))
+        except Exception as e:
+            _log.exception("the machinery of a run failed")
+            self._give_up(type(e).__name__)
+        finally:
+            self._feeding = False
+
+    def _take_output(self, logs: list[frames.Log], emitted: list[bytes]) -> frames.Failure | None:
+        self._output.log(logs)
+        try:
+            self._output.emit(emitted)
+        except OutputTooLarge as e:
+            return run.failure("result_too_large", e.message)
+        except NotAValue as e:
+            return run.failure("unserializable", f"an emitted value is not one: {e}")
+        return None
+
+    def _execute_all(self, commands: list[run.Command]) -> None:
+        for command in commands:
+            self._execute(command)
+
+    def _execute(self, command: run.Command) -> None:
+        match command:
+            case run.MakeCall(call):
+                self._calls.make(call)
+            case run.Resume(answers):
+                now_us = self.clock.now_us(self._wake_us if not answers else 0)
+                self._journal.resumed(now_us, answers)
+                self._slot.resume(now_us, answers)
+            case run.StartIsolate():
+                self._start_isolate()
+            case run.FlushSoon():
+                self._loop.call_soon(self.feed, run.FlushDue())
+            case run.WakeAt(wake_us):
+                self._wake(wake_us)
+            case run.DropCalls():
+                self._calls.drop()
+            case run.CancelIsolate():
+                self._slot.cancel()
+            case run.Finish(result, failure):
+                self._finish(result, failure)
+
+    def _start_isolate(self) -> None:
+        script = self._script
+        self.started_us = now_us = self.clock.now_us()
+        self._journal.started(script.language, script.seed, now_us)
+        self._slot.start(
+            language=script.language,
+            source=script.source,
+            input=script.input,
+            seed=script.seed,
+            now_us=now_us,
+            limits=script.budgets.limits(),
+        )
+
+    def _wake(self, wake_us: int | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if wake_us is None:
+            return
+        delay = (wake_us - self.clock.real_us()) / 1e6
+        # A timer that is due after the deadline never fires: the deadline does.
+        if delay < self._script.budgets.wall_ms / 1000:
+            self._wake_us = wake_us
+            self._timer = self._loop.call_later(max(TIMER_MIN_S, delay), self.feed, run.WakeDue())
+
+    def _finish(self, result: bytes | None, failure: frames.Failure | None) -> None:
+        if self.ending is not None:
+            return
+        self.ending = Ending(result, failure)
+        for timer in (self._timer, self._deadline):
+            if timer is not None:
+                timer.cancel()
+        self._ended.set()
+
+    def _give_up(self, what: str) -> None:
+        self._events.clear()
+        self._machine.phase = "ended"
+        self._calls.drop()
+        self._slot.cancel()
+        self._finish(None, run.failure("internal", f"the machinery of the run failed ({what})"))

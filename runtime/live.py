@@ -1,0 +1,234 @@
+"""A run that is not over: what was asked, what it said so far, and how its answer and its row are made."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import time
+from functools import lru_cache
+from typing import Any, Final
+
+import anyio
+import msgpack
+
+from runtime import output
+from runtime.budgets import Budgets
+from runtime.calls import Calls
+from runtime.driver import Driver, Script
+from runtime.journal import Journal
+from runtime.output import Output
+from runtime.request import RunRequest
+from runtime.results import RunRecord, RunResult, RunStatus
+from runtime.store.runs import RunRow
+
+_EMPTY_LIST: Final = b"\x90"
+
+
+class Live:
+    """One run from its acceptance to its answer. `done` is set when its record is committed."""
+
+    def __init__(self, request: RunRequest, n: int, journal: Journal) -> None:
+        self.request = request
+        self.n = n
+        self.id = f"run_{secrets.token_hex(16)}"
+        self.seed = secrets.randbits(63)
+        self.status: RunStatus = "queued"
+        self.created_at = time.time()
+        self.started_at: float | None = None
+        self.ended_at: float | None = None
+        self.error: dict[str, Any] | None = None
+        self.limit: dict[str, Any] | None = None
+        self.result: Any = None
+        self.result_packed: bytes | None = None
+        self.result_bytes = 0
+        self.result_ref: dict[str, Any] | None = None
+        self.refused: BaseException | None = None
+        """Why the run never got a place; its record is forgotten."""
+        self.done = asyncio.Event()
+        self.queueing = anyio.CancelScope()
+        self.output = Output(request.budgets.log_bytes, request.budgets.result_bytes)
+        self.journal = journal
+        self.calls: Calls | None = None
+        self.script = Script(request.language, request.code, request.input, self.seed, request.budgets)
+        self.driver = Driver(self.script, self.output, journal)
+        self._queued = time.perf_counter()
+        self._started: float | None = None
+        self._wall_s = 0.0
+        self._waited_s = 0.0
+        self.output.status("queued")
+
+    def started(self) -> None:
+        """The run has its place: its wall time begins."""
+        self._started = time.perf_counter()
+        self._waited_s = self._started - self._queued
+        self.started_at = time.time()
+        self.status = "running"
+        self.output.status("running")
+
+    def ended(self, status: RunStatus) -> None:
+        """The run is over: its clocks stop."""
+        self.status = status
+        self.ended_at = time.time()
+        self._stop_clocks()
+
+    def cancel(self, reason: str) -> None:
+        self.driver.cancel(reason)
+        self.queueing.cancel()
+
+    def usage(self) -> dict[str, int | float]:
+        """Every budget's figure so far, with `cpu_ms` and `waited_ms`; for the sizes of one call, the largest."""
+        if self.ended_at is None:
+            self._stop_clocks()
+        used, calls, driver = self.driver.usage, self.calls, self.driver
+        return {
+            "fuel": used.fuel,
+            "wall_ms": round(self._wall_s * 1000, 3),
+            "memory_bytes": used.memory_bytes,
+            "bridge_calls": driver.calls_made,
+            "bridge_calls_in_flight": driver.in_flight_peak,
+            "call_args_bytes": calls.args_bytes if calls else 0,
+            "call_value_bytes": calls.value_bytes if calls else 0,
+            "source_bytes": self.request.code_bytes,
+            "input_bytes": len(self.request.input),
+            "result_bytes": self.result_bytes + self.output.emitted_bytes,
+            "log_bytes": self.output.log_bytes,
+            "cpu_ms": round(used.cpu_us / 1000, 3),
+            "waited_ms": round(self._waited_s * 1000, 3),
+        }
+
+    def answer(self) -> RunResult:
+        """The answer as it stands; later output does not show in it."""
+        return RunResult(
+            run_id=self.id,
+            status=self.status,
+            result=self.result,
+            result_ref=self.result_ref,
+            error=self.error,
+            limit=self.limit,
+            logs=list(self.output.logs),
+            emitted=list(self.output.emitted),
+            calls=list(self.output.calls),
+            usage=self.usage(),
+        )
+
+    def record(self) -> RunRecord:
+        """The record as it stands; later output does not show in it."""
+        request = self.request
+        return RunRecord(
+            run_id=self.id,
+            status=self.status,
+            result=self.result,
+            result_ref=self.result_ref,
+            error=self.error,
+            limit=self.limit,
+            logs=list(self.output.logs),
+            emitted=list(self.output.emitted),
+            calls=list(self.output.calls),
+            usage=self.usage(),
+            language=request.language,
+            code=request.code,
+            input=request.input_value,
+            budgets=request.budgets._asdict(),
+            toolkit=request.toolkit,
+            labels=request.labels,
+            principal=request.principal,
+            isolation=request.isolation,
+            source_sha256=request.source_sha256,
+            created_at=self.created_at,
+            started_at=self.started_at,
+            ended_at=self.ended_at,
+        )
+
+    def row(self) -> RunRow:
+        """The row as it stands. Large columns are filled once the run has ended."""
+        request, out = self.request, self.output
+        over = self.ended_at is not None
+        return RunRow(
+            n=self.n,
+            id=self.id,
+            status=self.status,
+            language=request.language,
+            isolation=request.isolation,
+            principal=request.principal,
+            toolkit=request.toolkit,
+            labels=json.dumps(request.labels) if request.labels else "{}",
+            created_at=self.created_at,
+            started_at=self.started_at,
+            ended_at=self.ended_at,
+            source_sha256=request.source_sha256,
+            error=None if self.error is None else json.dumps(self.error),
+            limit_hit=None if self.limit is None else json.dumps(self.limit),
+            usage=json.dumps(self.usage()) if over else "{}",
+            budgets=_budgets(request.budgets),
+            idempotency_key=request.idempotency_key,
+            request_sha256=request.fingerprint() if request.idempotency_key else None,
+            seed=self.seed,
+            clock_us=self.driver.started_us,
+            journal_whole=1,
+            result_ref=None if self.result_ref is None else json.dumps(self.result_ref),
+            source=request.code,
+            input=request.input,
+            result=self.result_packed,
+            logs=_pack(out.logs) if over and out.logs else _EMPTY_LIST,
+            emitted=_pack(out.emitted) if over and out.emitted else _EMPTY_LIST,
+            timeline=_pack(out.timeline),
+        )
+
+    def _stop_clocks(self) -> None:
+        now = time.perf_counter()
+        if self._started is None:
+            self._waited_s = now - self._queued
+        else:
+            self._wall_s = now - self._started
+
+
+def answer_of(row: RunRow, calls: list[dict[str, Any]]) -> RunRecord:
+    """The record that a row and its calls hold."""
+    return RunRecord(
+        run_id=row.id,
+        status=row.status,  # type: ignore[arg-type]  # the store keeps what it was given
+        result=None if row.result is None else _unpack(row.result),
+        result_ref=None if row.result_ref is None else json.loads(row.result_ref),
+        error=None if row.error is None else json.loads(row.error),
+        limit=None if row.limit_hit is None else json.loads(row.limit_hit),
+        logs=_unpack(row.logs),
+        emitted=_unpack(row.emitted),
+        calls=calls,
+        usage=json.loads(row.usage),
+        language=row.language,
+        code=row.source,
+        input=_unpack(row.input),
+        budgets=json.loads(row.budgets),
+        toolkit=row.toolkit,
+        labels=json.loads(row.labels),
+        principal=row.principal,
+        isolation=row.isolation,
+        source_sha256=row.source_sha256,
+        created_at=row.created_at,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+    )
+
+
+def timeline_of(row: RunRow) -> list[output.Mark]:
+    """The timeline of a run that is over. What a crash cut off ends all the same: with its status and its answer."""
+    marks = [(kind, what) for kind, what in _unpack(row.timeline)]
+    if not marks or marks[-1][0] != output.RESULT:
+        marks += [(output.STATUS, row.status), (output.RESULT, None)]
+    return marks
+
+
+@lru_cache(maxsize=64)
+def _budgets(budgets: Budgets) -> str:
+    return json.dumps(budgets._asdict())
+
+
+def _pack(value: Any) -> bytes:
+    packed = msgpack.packb(value, use_bin_type=True)
+    assert isinstance(packed, bytes)
+    return packed
+
+
+def _unpack(data: bytes) -> Any:
+    return msgpack.unpackb(data, raw=False)

@@ -1,0 +1,380 @@
+"""Runs as a service: admission, the life of each, and what can be asked about them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final, Protocol
+
+import anyio
+import structlog
+
+from bridge.calls import CallContext, CallOutcome, CallRecord, Door
+from bridge.proxy import ToolProxy
+from bridge.wire.errors import Conflict, InvalidRequest, NotFound, Overloaded, RequestRefused, StorageFull
+from runtime import output, run
+from runtime.budgets import BudgetPolicy
+from runtime.calls import Calls, facts
+from runtime.driver import Ending
+from runtime.journal import Journal, call_row
+from runtime.live import Live, answer_of, timeline_of
+from runtime.request import RunRequest, checked
+from runtime.results import TERMINAL, RunEvent, RunPage, RunRecord, RunResult, StoredResult
+from runtime.settle import settle
+from runtime.slot import Sink, Slot
+from runtime.store.runs import NO_RUN, RunRow, RunStore
+from runtime.tasks import Tasks
+from runtime.values import document
+
+STATUSES: Final = ("queued", "running", "waiting", *sorted(TERMINAL))
+MAX_PAGE: Final = 500
+RETRY_S: Final = 1.0
+"""How often the record of a run that ended on a full disk is tried again."""
+
+_log = structlog.get_logger("executor.run")
+
+
+class Places(Protocol):
+    """Where runs get their slots; `runtime.dispatcher.Dispatcher` is one."""
+
+    async def acquire(self, sink: Sink, *, isolation: str | None = None) -> Slot: ...
+
+
+class Runs:
+    """Every run of one Executor: those in progress here, those that ended in the store."""
+
+    def __init__(
+        self,
+        store: RunStore,
+        places: Places,
+        proxy: ToolProxy,
+        policy: BudgetPolicy,
+        *,
+        languages: tuple[str, ...],
+        isolation: str,
+        max_live: int,
+        journal_bytes: int,
+    ) -> None:
+        self._store = store
+        self._places = places
+        self._proxy = proxy
+        self._policy = policy
+        self._languages = languages
+        self._isolation = isolation
+        self._max_live = max_live
+        self._journal_bytes = journal_bytes
+        self._live: dict[str, Live] = {}
+        self._once_lock = asyncio.Lock()
+        self._tasks = Tasks()
+        self._closed = False
+
+    async def run(self, code: Any, *, wait: bool, principal: str, **asked: Any) -> RunResult:
+        """See `Executor.run`."""
+        request = checked(
+            self._policy,
+            code,
+            languages=self._languages,
+            default_isolation=self._isolation,
+            principal=principal,
+            **asked,
+        )
+        if request.idempotency_key is None:
+            live = await self._accept(request, durable=not wait)
+            return await self._attend(live) if wait else live.answer()
+        return await self._once(request, wait)
+
+    async def get(self, run_id: str) -> RunRecord:
+        live = self._live.get(run_id)
+        if live is not None:
+            return live.record()
+        row = await self._row(run_id)
+        return answer_of(row, await self._store.calls(row.n))
+
+    async def list(self, *, status: str | None, label: str | None, limit: int, cursor: str | None) -> RunPage:
+        if status is not None and status not in STATUSES:
+            raise InvalidRequest(f"{str(status)[:64]!r} is not a status", hint=f"use one of {', '.join(STATUSES)}")
+        if type(limit) is not int or not 1 <= limit <= MAX_PAGE:
+            raise InvalidRequest(f"limit must be a whole number from 1 to {MAX_PAGE}")
+        before = None if cursor is None else _cursor(cursor)
+        wanted: tuple[str, str | None] | None = None
+        if label is not None:
+            key, given, value = label.partition("=")
+            wanted = (key, value if given else None)
+        rows = await self._store.page(status=status, label=wanted, limit=limit + 1, before=before)
+        more = str(rows[limit - 1].n) if len(rows) > limit else None
+        return RunPage([self._listed(row) for row in rows[:limit]], more)
+
+    async def wait(self, run_id: str) -> RunRecord:
+        live = self._live.get(run_id)
+        if live is not None:
+            await live.done.wait()
+        return await self.get(run_id)
+
+    async def cancel(self, run_id: str) -> RunRecord:
+        live = self._live.get(run_id)
+        if live is not None:
+            live.cancel("the run was cancelled on request")
+        return await self.wait(run_id)
+
+    async def events(self, run_id: str, *, after: int = 0) -> AsyncIterator[RunEvent]:
+        if type(after) is not int or after < 0:
+            raise InvalidRequest("after must be the number of an event, or 0")
+        live = self._live.get(run_id)
+        if live is None:
+            record_row = await self._row(run_id)
+            record = answer_of(record_row, await self._store.calls(record_row.n))
+            answer = RunResult.as_dict(record)
+            for seq, mark in enumerate(timeline_of(record_row), 1):
+                if seq > after:
+                    yield output.event(seq, mark, record.logs, record.emitted, record.calls, answer)
+            return
+        out = live.output
+        listener = out.listen()
+        try:
+            while True:
+                listener.clear()
+                while after < len(out.timeline):
+                    mark = out.timeline[after]
+                    after += 1
+                    answer = live.answer().as_dict() if mark[0] == output.RESULT else {}
+                    yield output.event(after, mark, out.logs, out.emitted, out.calls, answer)
+                if out.closed:
+                    return
+                await listener.wait()
+        finally:
+            out.forget(listener)
+
+    async def result(self, run_id: str) -> Any:
+        row = await self._completed(run_id)
+        if row.result_ref is None:
+            return answer_of(row, []).result
+        return json.loads((await self._slice(json.loads(row.result_ref), 0, None)).data)
+
+    async def result_slice(self, run_id: str, offset: int, length: int | None) -> StoredResult:
+        for name, value in (("offset", offset), ("length", 0 if length is None else length)):
+            if type(value) is not int or value < 0:
+                raise InvalidRequest(f"{name} must be a whole number, 0 or more")
+        row = await self._completed(run_id)
+        if row.result_ref is not None:
+            return await self._slice(json.loads(row.result_ref), offset, length)
+        whole = document(answer_of(row, []).result)
+        return StoredResult(whole[offset : None if length is None else offset + length], offset, len(whole))
+
+    async def call(self, path: str, args: Any, *, meta: bool, principal: str, door: Door, toolkit: str | None) -> Any:
+        """See `Executor.call`."""
+        context = CallContext(principal=principal, door=door, toolkit=toolkit)
+        outcome: CallOutcome = await self._proxy.call(
+            context, path, {} if args is None else args, meta=meta, journal=_Direct(self._store)
+        )
+        return {"value": outcome.value, "http": outcome.http} if meta else outcome.value
+
+    def health(self) -> dict[str, int]:
+        running = sum(live.status == "running" for live in self._live.values())
+        return {"running": running, "queued": len(self._live) - running, "capacity": self._max_live}
+
+    async def close(self) -> None:
+        """Cancel what is in progress and wait until it is recorded. New runs are refused from now on."""
+        self._closed = True
+        for live in list(self._live.values()):
+            live.cancel("Executor is closing")
+        for live in list(self._live.values()):
+            await live.done.wait()
+        await self._tasks.close()
+
+    # The life of one run
+
+    async def _accept(self, request: RunRequest, *, durable: bool) -> Live:
+        """Give a request its id, its record and its task. Raises Overloaded, StorageFull."""
+        if self._closed:
+            raise Overloaded("this Executor is closing", hint="try again when it is back")
+        if len(self._live) >= self._max_live:
+            raise Overloaded(f"all {self._max_live} places for runs and their queue are taken")
+        n = self._store.number()
+        live = Live(request, n, Journal(self._store, n, self._journal_bytes))
+        self._live[live.id] = live
+        forget: Callable[[], None] | None = None
+        # A store that failed is tried before anything runs, so that a full disk refuses runs instead of losing them.
+        if durable or self._store.database.failing:
+            try:
+                await self._store.accept(live.row())
+            except BaseException:
+                del self._live[live.id]
+                raise
+        else:
+            forget = self._store.begin(live.row())
+        self._tasks.spawn(self._live_through(live, forget))
+        return live
+
+    async def _once(self, request: RunRequest, wait: bool) -> RunResult:
+        """The run of this idempotency key: a new one, or the one that is there already."""
+        async with self._once_lock:
+            live = self._keyed(request)
+            row = None if live is not None else await self._store.by_idempotency_key(*_key(request))
+            mine = live is None and row is None
+            if live is None and row is None:
+                live = await self._accept(request, durable=True)
+        known = request.fingerprint() if mine or live is None else live.request.fingerprint()
+        if row is not None:
+            known = str(row.request_sha256)
+        if known != request.fingerprint():
+            raise Conflict("the idempotency key was used for another request", hint="use a new key for a new request")
+        if live is None:
+            assert row is not None
+            return plain(answer_of(row, await self._store.calls(row.n)))
+        if not wait:
+            return live.answer()
+        if mine:
+            return await self._attend(live)
+        await live.done.wait()
+        return live.answer()
+
+    def _keyed(self, request: RunRequest) -> Live | None:
+        return next((live for live in self._live.values() if _key(live.request) == _key(request)), None)
+
+    async def _attend(self, live: Live) -> RunResult:
+        """The answer of `live`; the task that waits here owns it, and takes it along when it is cancelled."""
+        try:
+            await live.done.wait()
+        except asyncio.CancelledError:
+            live.cancel("the caller went away")
+            await _outlast(live.done)
+            raise
+        if live.refused is not None:
+            raise live.refused
+        return live.answer()
+
+    async def _live_through(self, live: Live, forget: Callable[[], None] | None) -> None:
+        """From acceptance to the record. `forget` takes back the record of a run that nobody was promised."""
+        try:
+            try:
+                ending = await self._drive(live)
+            except RequestRefused as e:
+                if forget is not None:
+                    forget()
+                    live.refused = e
+                    return
+                ending = Ending(None, run.failure("worker_lost", f"no worker took the run: {e.message}"))
+            except Exception as e:
+                _log.exception("a run could not be driven", run_id=live.id)
+                ending = Ending(None, run.failure("internal", f"the run could not be driven ({type(e).__name__})"))
+            await self._record(live, ending, forget)
+        finally:
+            self._live.pop(live.id, None)
+            live.done.set()
+
+    async def _drive(self, live: Live) -> Ending:
+        """Take a place, run there, give it back. Raises Overloaded when there is none."""
+        driver, request = live.driver, live.request
+        slot: Slot | None = None
+        try:
+            with live.queueing:
+                slot = await self._places.acquire(driver.frame, isolation=request.isolation)
+            if slot is not None:
+                live.started()
+                live.calls = Calls(
+                    self._proxy, self._context(live), live.output, live.journal, self._tasks, driver.answered
+                )
+                driver.start(slot, live.calls)
+            return await driver.ended()
+        finally:
+            if slot is not None:
+                slot.release()
+
+    def _context(self, live: Live) -> CallContext:
+        request = live.request
+        return CallContext(
+            run_id=live.id,
+            principal=request.principal,
+            door="script",
+            toolkit=request.toolkit,
+            args_bytes=request.budgets.call_args_bytes,
+            value_bytes=request.budgets.call_value_bytes,
+            deadline=asyncio.get_running_loop().time() + request.budgets.wall_ms / 1000,
+        )
+
+    async def _record(self, live: Live, ending: Ending, forget: Callable[[], None] | None) -> None:
+        """Commit how the run ended, then tell. While the disk is full the run keeps its place and is tried again."""
+        blobs = await settle(live, ending)
+        live.journal.ended(live.driver.usage.fuel, live.error["code"] if live.error else None)
+        if forget is not None:
+            # One that ended before its start was written is written once.
+            forget()
+        row = live.row()
+        while True:
+            try:
+                await self._store.finish(row, blobs, lambda: live.journal.whole)
+                break
+            except StorageFull as e:
+                live.refused = e
+                live.output.close(live.status)
+                live.done.set()
+                await asyncio.sleep(RETRY_S)
+        live.output.close(live.status)
+
+    # The store
+
+    def _listed(self, row: RunRow) -> RunRecord:
+        live = self._live.get(row.id)
+        return live.record() if live is not None else answer_of(row, [])
+
+    async def _row(self, run_id: str) -> RunRow:
+        row = await self._store.get(run_id) if isinstance(run_id, str) else None
+        if row is None:
+            raise NotFound("there is no such run", hint="`GET /runs` lists the runs that are kept")
+        return row
+
+    async def _completed(self, run_id: str) -> RunRow:
+        live = self._live.get(run_id)
+        status = live.status if live is not None else None
+        row = await self._row(run_id) if live is None else live.row()
+        if (status or row.status) != "completed":
+            raise Conflict(f"the run has no result: it is {status or row.status}")
+        return row
+
+    async def _slice(self, ref: dict[str, Any], offset: int, length: int | None) -> StoredResult:
+        found = await self._store.blob(bytes.fromhex(ref["sha256"]), offset, length)
+        if found is None:
+            raise NotFound("the stored result is gone")
+        data, total = found
+        return StoredResult(data, offset, total, ref["media_type"])
+
+
+class _Direct:
+    """The journal of a call outside any run."""
+
+    def __init__(self, store: RunStore) -> None:
+        self._store = store
+        self._id = store.direct_number()
+
+    async def sending(self, record: CallRecord) -> None:
+        if record.side_effect != "read":
+            await self._store.sending(call_row(NO_RUN, facts(self._id, record) | {"outcome": "sending"}))
+
+    async def finished(self, record: CallRecord) -> None:
+        self._store.called(call_row(NO_RUN, facts(self._id, record)))
+
+
+def plain(record: RunRecord) -> RunResult:
+    """The answer of a record, without what was asked."""
+    return RunResult(**{name: getattr(record, name) for name in RunResult.__dataclass_fields__})
+
+
+def _key(request: RunRequest) -> tuple[str, str]:
+    return request.principal, request.idempotency_key or ""
+
+
+def _cursor(text: Any) -> int:
+    if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 19:
+        return int(text)
+    raise InvalidRequest("the cursor is not one that a page gave", hint="leave it out for the first page")
+
+
+async def _outlast(event: asyncio.Event) -> None:
+    """Wait through further cancellations: the dispatcher's grace bounds how long a cancelled run can take."""
+    while not event.is_set():
+        try:
+            with anyio.CancelScope(shield=True):
+                await event.wait()
+        except asyncio.CancelledError:
+            continue
