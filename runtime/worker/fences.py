@@ -10,15 +10,17 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 _OPEN: Final = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+#.-]*)([^\n]*)$", re.MULTILINE)
-_LATE: Final = re.compile(r"(`{3,})[ \t]*([A-Za-z]+)[ \t]*$", re.MULTILINE)
+_LATE: Final = re.compile(r"^[^\n`]*[^\s`][ \t]*(`{3,})[ \t]*([A-Za-z]+)[ \t]*$", re.MULTILINE)
 _WORD: Final = r"[A-Za-z][\w'’-]*"
 _SENTENCE: Final = re.compile(
-    rf"""[ \t]*(?:(?:[-*>#]+|\d+[.)])[ \t]+)?              # a markdown bullet, quote or heading
-    (?:\*\*|__)?
-    (?: [A-Z][\w'’-]*(?:\*\*|__)?[,:]?[ \t]+(?!(?:instanceof|in|of|as|satisfies|extends|is)\b)[\w`"'(*]  # Two words
-      | {_WORD}(?:\*\*|__)?[ \t]*[:.!?…]+[ \t]*$           # Sure!
-      | {_WORD}[ \t]+{_WORD}[^\n]*[:.!?…][ \t]*$             # here is the code:
-    )""",
+    rf"""[ \t]*(?:
+        \#{{1,6}}[ \t]+\S                                     # a heading
+      | (?:(?:[-*>]|\d+[.)])[ \t]+)?(?:\*\*|__)?(?:           # a list item, a quote, emphasis
+            [A-Z][\w'’-]*[,:]?(?:\*\*|__)?[,:]?[ \t]+(?!(?:instanceof|in|of|as|satisfies|extends)\b)[\w`"'(*]  # Two
+          | [A-Z]{_WORD}(?:\*\*|__)?[ \t]*[:.!?…]+[ \t]*$      # Sure!
+          | (?!(?:await|case|delete|else|new|return|throw|typeof|void|yield)\b)
+            {_WORD}[ \t]+{_WORD}[^\n]*[:.!?…][ \t]*$           # here is the code:
+      ))""",
     re.VERBOSE,
 )
 _CODE: Final = re.compile(r"[;{}=<>\[\]\\|&$+^~@]|\w\(|/[/*]|\*/")

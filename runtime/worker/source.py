@@ -74,6 +74,7 @@ class Reading:
         self._was_stripped = False
         self._javascript: Failure | None = None
         self._typescript: Failure | None = None
+        self._limit: Failure | None = None
         self._named = False
 
     def first(self) -> Attempt | None:
@@ -89,25 +90,29 @@ class Reading:
         return Attempt("strip", self._text)
 
     def stripped(self, answer: Any) -> Attempt | None:
-        """Say what `strip` answered: `[True, code, columns]`, or `[False, [message, line, column, named]]`.
+        """Say what `strip` answered: `[True, code, columns]`, `[False, [message, line, column, named]]`, or `[None]`.
 
-        Raises FrameError when the answer has another shape.
+        The last of these means that there was not enough memory. Raises FrameError when the answer has another shape.
         """
         match answer:
-            case [True, str(code), list(columns)]:
+            case [True, str(code), list(columns)] if all(_is_row(row) for row in columns):
                 if code == self._text and self._javascript is not None:
                     return self._next_text()
-                self._typescript = None
                 return self._compile(code, Columns(columns))
             case [False, [str(message), int(line), int(column), bool(named)]]:
-                self._typescript = _syntax_error(message, line, column)
+                self._typescript = _failure("syntax_error", message, line, column)
                 self._named = named
                 return self._next_text() if self._javascript is not None else self._compile(self._text, Columns(()))
+            case [None]:
+                self._limit = _failure("memory_exhausted", "Stripping the types took more memory than a run may use")
+                return None
         raise FrameError("the TypeScript image answered in another shape")
 
     def failure(self) -> Failure:
         """The error to report when there is nothing left to try."""
         javascript, typescript = self._javascript, self._typescript
+        if self._limit is not None:
+            return self._limit
         if typescript is None:
             return javascript or _no_code(self._sent)
         if javascript is None or self._named or _place(typescript) > _place(javascript):
@@ -195,11 +200,12 @@ def _texts(text: str, language: Language) -> Iterator[tuple[str, bool]]:
                 yield _text(text, chosen[:1], language)
         return
     yield text, language == "typescript" and looks_generic(text)
-    if (late := fences.late_block(text) if "```" in text else None) and (late.tag in _JAVASCRIPT | _TYPESCRIPT):
+    late = fences.late_block(text) if "```" in text else None
+    if late is not None and late.tag in _JAVASCRIPT | _TYPESCRIPT:
         yield _text(text, [late], language)
     elif found and fences.opens_as_prose(text) and (chosen := _chosen(text, found)):
         yield _text(text, chosen, language)
-    if (code := fences.without_prose(text)) is not None:
+    elif (code := fences.without_prose(text)) is not None:
         yield code, language == "typescript" and looks_generic(code)
 
 
@@ -293,9 +299,14 @@ def _place(failure: Failure) -> tuple[int, int]:
 
 def _no_code(text: str) -> Failure:
     tags = ", ".join(sorted({block.tag for block in fences.blocks(text) if block.tag}))
-    what = f"the code blocks are tagged {tags}" if tags else "the text is empty"
-    return _syntax_error(f"There is no JavaScript or TypeScript to run: {what}", 1, 1)
+    what = f"the code blocks are tagged {tags}" if tags else "the code blocks are empty"
+    return _failure("syntax_error", f"There is no JavaScript or TypeScript to run: {what}", 1, 1)
 
 
-def _syntax_error(message: str, line: int, column: int) -> Failure:
-    return Failure("syntax_error", "SyntaxError", message, line, column, None, None)
+def _failure(code: str, message: str, line: int | None = None, column: int | None = None) -> Failure:
+    name = "SyntaxError" if code == "syntax_error" else None
+    return Failure(code, name, message, line, column, None, None)
+
+
+def _is_row(row: Any) -> bool:
+    return isinstance(row, list) and len(row) % 2 == 1 and all(type(part) is int for part in row)
