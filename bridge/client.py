@@ -10,9 +10,10 @@ from typing import Final
 
 import anyio
 
-from bridge.dial import Resolver, dial, system_resolver, tls_context
+from bridge.dial import Resolver, dial, resolve, system_resolver, tls_context
 from bridge.egress import Grant
 from bridge.http1 import Answer, Connection, Stale
+from bridge.wire.errors import ToolError
 from catalog.origin import Url
 
 IDLE_S: Final = 15.0
@@ -66,6 +67,15 @@ class Client:
                     raise connection.gone() from None
             connection = Connection(await dial(url, grant, self._resolver, self._context), url.origin)
             return await self._run(connection, method, url, headers, body, grant, limit)
+
+    async def vet(self, url: Url, grant: Grant) -> None:
+        """Refuse a host whose addresses may not be reached, before anything is sent to it. A name that does not
+        resolve now is let pass: it is checked again at each connection. Raises ToolError(egress_denied)."""
+        try:
+            await resolve(url.host, url.port, grant, self._resolver)
+        except ToolError as e:
+            if e.code == "egress_denied":
+                raise
 
     async def _guarded(self, connection: Connection, action: Callable[[], Awaitable[None]]) -> None:
         try:

@@ -126,7 +126,7 @@ async def _connect(url: Url, addresses: list[Address]) -> ByteStream:
 
 
 def _peer(stream: ByteStream) -> Address | None:
-    remote: Any = stream.extra(SocketAttribute.remote_address, None)
+    remote: Any = stream.extra(SocketAttribute.remote_address, None)  # noqa: S610 - not Django
     return ipaddress.ip_address(str(remote[0]).partition("%")[0]) if remote else None
 
 

@@ -101,7 +101,7 @@ def parse_named(text: str) -> Named:
         if "/" in text:
             return Named(text, None, ipaddress.ip_network(text), None)
         name, colon, digits = text.rpartition(":")
-        if not colon or digits.endswith("]") or text.count(":") > 1 and not text.startswith("["):
+        if not colon or digits.endswith("]") or (text.count(":") > 1 and not text.startswith("[")):
             name, digits = text, ""
         if ":" in name and not name.startswith("["):
             name = f"[{name}]"

@@ -153,7 +153,7 @@ class Connection:
         return not self._readable()
 
     def _readable(self) -> bool:
-        raw = self._stream.extra(SocketAttribute.raw_socket, None)
+        raw = self._stream.extra(SocketAttribute.raw_socket, None)  # noqa: S610 - not Django
         if raw is None or raw.fileno() < 0:
             return True
         poll = select.poll()

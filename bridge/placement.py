@@ -69,8 +69,6 @@ def _query(url: Url, name: str, value: str) -> Url:
 
 
 def _cookie(headers: Headers, name: str, value: str) -> Headers:
-    pairs = [
-        pair.strip() for key, kept in headers if key == "cookie" for pair in kept.split(";") if pair.strip()
-    ]
+    pairs = [pair.strip() for key, kept in headers if key == "cookie" for pair in kept.split(";") if pair.strip()]
     pairs = [pair for pair in pairs if pair.partition("=")[0].strip() != name]
     return _header(headers, "cookie", "; ".join([*pairs, f"{name}={value}"]))

@@ -16,7 +16,7 @@ import secrets
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, Protocol, cast
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from bridge.wire.errors import InvalidRequest
 from catalog import address
@@ -146,9 +146,7 @@ class Rule:
         return facts | {"effect": self.effect, "reason": self.reason}
 
     def row(self) -> RuleRow:
-        return RuleRow(
-            self.id, self.scope, self.target, self.glob.pattern, self.effect, self.reason, self.created_at
-        )
+        return RuleRow(self.id, self.scope, self.target, self.glob.pattern, self.effect, self.reason, self.created_at)
 
 
 def new_rule(target: str, pattern: str, effect: str, *, scope: str, reason: str = "") -> Rule:
@@ -164,7 +162,7 @@ def new_rule(target: str, pattern: str, effect: str, *, scope: str, reason: str 
     if scope not in address.SCOPES:
         raise InvalidRequest(f"{scope[:40]!r} is not a scope.", hint=f"Scopes: {', '.join(address.SCOPES)}.")
     rule_id = "pol_" + secrets.token_hex(8)
-    return Rule(rule_id, scope, target, Glob(pattern), cast(Effect, effect), reason[:500], time.time())
+    return Rule(rule_id, scope, target, Glob(pattern), effect, reason[:500], time.time())
 
 
 def read_rule(row: RuleRow) -> Rule:
@@ -192,7 +190,9 @@ def decide(tool: Tool, rules: Iterable[Rule]) -> Decision:
                 best[rule.scope] = rule
     if not best:
         effect = DEFAULTS[tool.side_effect]
-        return Decision(effect, None, f"no rule applies, and the default for side effect {tool.side_effect} is {effect}")
+        return Decision(
+            effect, None, f"no rule applies, and the default for side effect {tool.side_effect} is {effect}"
+        )
     rule = max(best.values(), key=lambda rule: (SEVERITY[rule.effect], rule.id))
     reason = f"rule {rule.id} of scope {rule.scope}: {rule.effect} {rule.target} {rule.glob.pattern}"
     return Decision(rule.effect, rule, reason)

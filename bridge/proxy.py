@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import anyio
@@ -20,7 +20,7 @@ from bridge.values import encoded
 from bridge.wire import codec
 from bridge.wire.errors import ExecutorError, ToolError, Unserializable
 from catalog.kinds.code import Code
-from catalog.model import Tool, ToolValue
+from catalog.model import Integration, Tool, ToolValue
 from catalog.registry import Registry
 from catalog.validate import Check, checker
 
@@ -131,9 +131,7 @@ class ToolProxy:
 
         tool = self._find(ctx, path)
         record.side_effect = tool.side_effect
-        installed = self._registry.installed(tool.integration)
-        assert installed is not None
-        integration = installed.integration
+        integration = self._integration(tool)
         gather = getattr(integration, "gather", None)
         if gather is not None:
             args = gather(tool, args)
@@ -156,15 +154,18 @@ class ToolProxy:
             raise self._discovery.not_found(path, toolkit=ctx.toolkit)
         return tool
 
+    def _integration(self, tool: Tool) -> Integration:
+        installed = self._registry.installed(tool.integration)
+        assert installed is not None
+        return installed.integration
+
     def _validate(self, tool: Tool, args: dict[str, Any]) -> None:
         known = self._checks.get(tool.path)
         if known is None or known[0] is not tool:
-            trusted = isinstance(self._registry.installed(tool.integration), Code)
+            trusted = isinstance(self._integration(tool), Code)
             known = self._checks[tool.path] = (tool, checker(tool.input_schema, tool.definitions, trusted=trusted))
         if known[1] is not None and (problem := known[1](args)) is not None:
-            raise ToolError(
-                "invalid_arguments", problem, hint=f"tools.describe({tool.path!r}) shows what it takes."
-            )
+            raise ToolError("invalid_arguments", problem, hint=f"tools.describe({tool.path!r}) shows what it takes.")
 
     def _decide(self, tool: Tool, record: CallRecord) -> None:
         decision = self._policy.decide(tool)
@@ -181,7 +182,13 @@ class ToolProxy:
             )
 
     async def _invoke(
-        self, ctx: CallContext, tool: Tool, args: dict[str, Any], integration: Any, passage: Passage, record: CallRecord
+        self,
+        ctx: CallContext,
+        tool: Tool,
+        args: dict[str, Any],
+        integration: Integration,
+        passage: Passage,
+        record: CallRecord,
     ) -> ToolValue:
         """The integration's answer, or a ToolError without a secret in it."""
         connection = self._registry.connection(tool)

@@ -63,7 +63,7 @@ class Scrubber:
             return any(needle in data for needle in self._needles)
         return bool(self._gram_spans(data))
 
-    def bytes(self, data: bytes) -> bytes:
+    def data(self, data: bytes) -> bytes:
         spans = self._spans(data)
         if not spans:
             return data
@@ -77,7 +77,7 @@ class Scrubber:
 
     def text(self, text: str) -> str:
         data = text.encode("utf-8", "surrogatepass")
-        clean = self.bytes(data)
+        clean = self.data(data)
         return text if clean is data else clean.decode("utf-8", "replace")
 
     def value(self, value: Any) -> Any:
@@ -85,7 +85,7 @@ class Scrubber:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, bytes):
-            return self.bytes(value)
+            return self.data(value)
         if isinstance(value, list):
             return [self.value(item) for item in value]
         if isinstance(value, dict):

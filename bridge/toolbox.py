@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Final
 
-from bridge.policy import Effect
+import structlog
+
+from bridge.accounts import Auth, placements
+from bridge.client import Client
+from bridge.dial import Resolver
+from bridge.discovery import Discovery
+from bridge.documents import fetch, is_url, read
+from bridge.egress import Gate, Grant
+from bridge.outbound import Passage
+from bridge.policy import Effect, MemoryPolicies, Policy, PolicyStore, new_rule, read_rule
 from bridge.proxy import ToolProxy
-from bridge.secrets.ports import KeyStore, SecretStore
-from catalog.model import Diagnostic, Schema, SideEffect
-from catalog.store import CatalogStore
+from bridge.secrets import masterkey
+from bridge.secrets.env import EnvSecrets
+from bridge.secrets.file import FileSecrets
+from bridge.secrets.local import LocalSecrets
+from bridge.secrets.ports import KeyStore, MemorySecrets, SecretProvider, SecretStore
+from bridge.wire.errors import ConfigError, Conflict, ImportFailed, InvalidRequest, NotFound, RequestRefused, ToolError
+from catalog import address, rows
+from catalog.kinds.code import Code, Function, bind
+from catalog.model import Connection, Diagnostic, Integration, Manifest, Schema, SideEffect, Tool, ToolSpec
+from catalog.origin import Reach, parse_url
+from catalog.registry import Installed, Registry
+from catalog.store import CatalogStore, MemoryCatalog
+from catalog.validate import Check, SchemaError, checker
 
-Auth = Literal["bearer", "basic"] | Mapping[str, Any] | None
-"""How a connection authenticates: `"bearer"`, `"basic"`, `{"type": "header"|"query"|"cookie", "name": …, "prefix"?}`,
-`{"type": "basic", "username": …}`, `{"type": "scheme", "scheme": <name in the document>, "username"?}`,
-or None: the document's own security decides (bearer when it says nothing and a secret is given)."""
+__all__ = ["AddReport", "Auth", "Toolbox", "ToolboxSettings"]
+
+_log = structlog.get_logger("executor.toolbox")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +50,8 @@ class AddReport:
     origins: list[str]
     private: list[str]
 
-    def as_dict(self) -> dict[str, Any]: ...
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"diagnostics": [one._asdict() for one in self.diagnostics]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,51 +68,406 @@ class ToolboxSettings:
     ca_file: Path | None = None
     key_file: Path | None = None
     config_dir: Path | None = None
+    ephemeral_key: bool = False
+
+
+_DEFAULT: Final = ToolboxSettings()
 
 
 class Toolbox:
-    """Use as `async with Toolbox(...) as box`; entering loads the stores. All methods on one event loop."""
+    """Use as `async with Toolbox(...) as box`; entering loads the stores. All methods run on one event loop.
 
-    proxy: ToolProxy  # await box.proxy.call(ctx, path, args, meta=False, journal=None) -> CallOutcome
+    Without stores everything is in memory. Raises ConfigError (on entering) for egress settings that are not rules, a
+    master key that does not open the stored secrets, or a stored policy that cannot be read: nothing is skipped that
+    could have forbidden something.
+    """
 
     def __init__(
         self,
-        settings: ToolboxSettings = ToolboxSettings(),
+        settings: ToolboxSettings = _DEFAULT,
         *,
-        catalog: CatalogStore | None = None,      # None: in memory
-        policies: Any | None = None,              # bridge.policy.PolicyStore
+        catalog: CatalogStore | None = None,
+        policies: PolicyStore | None = None,
         secrets: SecretStore | None = None,
         keys: KeyStore | None = None,
-        resolver: Any | None = None,              # bridge.egress.Resolver
-    ) -> None: ...
+        resolver: Resolver | None = None,
+    ) -> None:
+        memory = MemorySecrets()
+        key_file = settings.key_file or masterkey.default_path(settings.config_dir)
+        ephemeral = settings.ephemeral_key or secrets is None
+        self._settings = settings
+        self._catalog = catalog or MemoryCatalog()
+        self._policy_store = policies or MemoryPolicies()
+        self._gate = Gate.configured(settings.egress_allow, settings.allow_private)
+        self._client = Client(
+            resolver=resolver, ca_file=settings.ca_file, connections_per_host=settings.connections_per_host
+        )
+        self._local = LocalSecrets(secrets or memory, keys or memory, None if ephemeral else key_file)
+        self._providers: dict[str, SecretProvider] = {
+            "local": self._local,
+            "env": EnvSecrets(),
+            "file": FileSecrets(),
+        }
+        self._registry = Registry()
+        self._policy = Policy()
+        self._grants: dict[str, tuple[Installed, Grant]] = {}
+        self._discovery = Discovery(self._registry, self._policy)
+        self.proxy = ToolProxy(
+            self._registry, self._policy, self._discovery, self._passage, timeout_s=settings.tool_timeout_s
+        )
 
-    async def __aenter__(self) -> Toolbox: ...
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None: ...
-    async def aclose(self) -> None: ...
+    async def __aenter__(self) -> Toolbox:
+        try:
+            await self._load()
+        except BaseException:
+            await self.aclose()
+            raise
+        return self
 
-    # integrations; raise ImportFailed (document), InvalidRequest (arguments), Conflict (name taken), ConfigError (key)
-    async def add_openapi(self, name: str, source: str | Path | bytes | dict[str, Any], *, base_url: str | None = None, scope: str = "org", connection: str = "main", auth: Auth = None, secret: str | None = None, allow_private: Sequence[str] = (), replace: bool = False) -> AddReport: ...
-    async def add_http(self, name: str, allow: Sequence[str], *, scope: str = "org", connection: str = "main", auth: Auth = None, secret: str | None = None, allow_private: Sequence[str] = (), replace: bool = False) -> AddReport: ...
-    def add_code_tool(self, path: str, fn: Callable[[dict[str, Any]], Any], *, title: str = "", description: str = "", input_schema: Schema | None = None, output_schema: Schema | None = None, side_effect: SideEffect = "unknown") -> None: ...
-    async def remove(self, name: str) -> None: ...                     # NotFound
-    def integrations(self) -> list[dict[str, Any]]: ...
-    async def connect(self, integration: str, *, scope: str = "org", connection: str = "main", auth: Auth = None, secret: str | None = None, replace: bool = False) -> AddReport: ...
-    async def disconnect(self, integration: str, *, scope: str = "org", connection: str = "main") -> None: ...
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self.aclose()
 
-    # discovery (plain JSON data, the same as inside a script)
-    def search(self, query: str, *, limit: int = 10, cursor: str | None = None, integration: str | None = None) -> dict[str, Any]: ...
-    def describe(self, path: str, *, schemas: bool = False) -> dict[str, Any]: ...     # ToolError(tool_not_found)
-    def list_tools(self, *, integration: str | None = None, limit: int = 100, cursor: str | None = None) -> dict[str, Any]: ...
+    async def aclose(self) -> None:
+        """Close connections and indexes. Safe to call again."""
+        await self._client.close()
+        self._registry.close()
 
-    # secrets; no method returns a value
-    async def set_secret(self, name: str, value: str, *, scope: str = "org") -> None: ...
-    async def delete_secret(self, name: str, *, scope: str = "org") -> bool: ...
-    async def secret_names(self, *, scope: str = "org") -> list[str]: ...
+    async def _load(self) -> None:
+        await self._local.verify()
+        for rule in await self._policy_store.rules():
+            try:
+                self._policy.add(read_rule(rule))
+            except RequestRefused as e:
+                raise ConfigError(
+                    f"The stored policy {rule.id} cannot be read: {e}",
+                    hint="Nothing is served while a rule is unreadable, because it may forbid something.",
+                ) from None
+        connections = await self._catalog.connections()
+        for row in await self._catalog.integrations():
+            try:
+                installed = rows.installed_of(row, [one for one in connections if one.integration == row.name])
+            except (ValueError, KeyError, TypeError) as e:
+                # One integration that cannot be read must not keep the others away.
+                _log.error("integration_unreadable", integration=row.name, reason=repr(e)[:300])
+                continue
+            self._registry.install(installed)
 
-    # policies: target is "*", an integration, or integration.scope.connection; pattern a glob over the tool part
-    async def add_policy(self, target: str, pattern: str, effect: Effect, *, scope: str = "org", reason: str = "") -> dict[str, Any]: ...
-    async def remove_policy(self, rule_id: str) -> None: ...           # NotFound
-    def policies(self) -> list[dict[str, Any]]: ...
-    def explain(self, path: str) -> dict[str, Any]: ...                # ToolError(tool_not_found)
+    # Integrations
 
-    def egress(self) -> dict[str, Any]: ...                            # for /health and doctor
+    async def add_openapi(
+        self,
+        name: str,
+        source: str | Path | bytes | Mapping[str, Any],
+        *,
+        base_url: str | None = None,
+        scope: str = "org",
+        connection: str = "main",
+        auth: Auth = None,
+        secret: str | None = None,
+        allow_private: Sequence[str] = (),
+        replace: bool = False,
+    ) -> AddReport:
+        """Add the API that an OpenAPI document describes. `source` is a URL, a path, the document's text or its data.
+
+        Raises ImportFailed (the document, its base URL, or fetching it), InvalidRequest (an argument), Conflict (the
+        name is taken and `replace` is not set); nothing is added then.
+        """
+        self._check_new(name, scope, connection, replace)
+        grant = self._gate.grant((), allow_private)
+        limit, url = self._settings.document_bytes, None
+        document: Any
+        if isinstance(source, str) and is_url(source):
+            document, url = await fetch(source, self._client, self._gate, grant, limit)
+        else:
+            document = await read(source, limit)
+        config = {"base_url": base_url, "document_url": url, "allow_private": list(allow_private)}
+        integration = rows.KINDS["openapi"](name)
+        manifest = integration.resolve_tools(config | {"document": document})
+        await self._check_reach(manifest, allow_private)
+        return await self._install(integration, config, manifest, scope, connection, auth, secret)
+
+    async def add_http(
+        self,
+        name: str,
+        allow: Sequence[str],
+        *,
+        scope: str = "org",
+        connection: str = "main",
+        auth: Auth = None,
+        secret: str | None = None,
+        allow_private: Sequence[str] = (),
+        replace: bool = False,
+    ) -> AddReport:
+        """Add raw HTTP to the places in `allow`, each `[METHODS ]scheme://host[:port][/prefix]`. Raises as
+        `add_openapi` does."""
+        self._check_new(name, scope, connection, replace)
+        config = {"allow": list(allow), "allow_private": list(allow_private)}
+        integration = rows.KINDS["http"](name)
+        manifest = integration.resolve_tools(config)
+        await self._check_reach(manifest, allow_private)
+        return await self._install(integration, config, manifest, scope, connection, auth, secret)
+
+    def add_code_tool(
+        self,
+        path: str,
+        fn: Function,
+        *,
+        title: str = "",
+        description: str = "",
+        input_schema: Schema | None = None,
+        output_schema: Schema | None = None,
+        side_effect: SideEffect = "unknown",
+    ) -> None:
+        """Make `fn` callable at `path` while this process lives; it gets the arguments as a dict.
+
+        A coroutine function is awaited, anything else runs in a thread. A tool already at the path is replaced. Raises
+        InvalidRequest for a path or schema that is not one, Conflict when the integration is of another kind.
+        """
+        where = address.parse(path)
+        if where is None or where.integration in address.RESERVED:
+            raise InvalidRequest(
+                f"{path[:120]!r} is not a tool path.", hint="A path is <integration>.<scope>.<connection>.<tool>."
+            )
+        _check_scope(where.scope)
+        installed = self._registry.installed(where.integration)
+        if installed is None:
+            code = Code(where.integration)
+            installed = Installed(code, {}, code.resolve_tools({}), time.time())
+            self._registry.install(installed)
+        elif installed.kind != "code":
+            raise Conflict(f"The integration {where.integration} is of kind {installed.kind}, not code.")
+        installed.connections.setdefault(
+            (where.scope, where.connection), Connection(where.integration, where.scope, where.connection)
+        )
+        binding = bind(fn, _checked(output_schema))
+        _checked(input_schema)
+        spec = ToolSpec(where.tool, title, description, input_schema, output_schema, side_effect, binding=binding)
+        self._registry.add_tool(where.integration, where.scope, where.connection, spec)
+
+    async def remove(self, name: str) -> None:
+        """Remove the integration and its connections. Raises NotFound."""
+        self._existing(name)
+        await self._catalog.delete_integration(name)
+        self._registry.remove(name)
+
+    def integrations(self) -> list[dict[str, Any]]:
+        """Every integration: name, kind, title, number of tools, connections, origins, private hosts, diagnostics."""
+        return [
+            {
+                "name": one.name,
+                "kind": one.kind,
+                "title": one.manifest.title,
+                "tools": sum(1 for _ in self._registry.tools(integration=one.name)),
+                "connections": [
+                    {"scope": each.scope, "name": each.name, "secrets": sorted({p.secret for p in each.placements})}
+                    for each in one.connections.values()
+                ],
+                "origins": [str(reach) for reach in one.manifest.reach],
+                "allow_private": list(one.config.get("allow_private", ())),
+                "diagnostics": len(one.manifest.diagnostics),
+            }
+            for one in self._registry.integrations()
+        ]
+
+    async def connect(
+        self,
+        integration: str,
+        *,
+        scope: str = "org",
+        connection: str = "main",
+        auth: Auth = None,
+        secret: str | None = None,
+        replace: bool = False,
+    ) -> AddReport:
+        """Add an account to an integration. Raises NotFound, Conflict (it exists and `replace` is not set),
+        InvalidRequest."""
+        installed = self._existing(integration)
+        _check_scope(scope)
+        _check_name(connection, "connection")
+        if (scope, connection) in installed.connections and not replace:
+            raise Conflict(f"{integration} has a connection {scope}.{connection} already.")
+        account = Connection(integration, scope, connection, placements(installed.manifest, auth, secret))
+        if installed.kind in rows.KINDS:
+            await self._catalog.put_connection(rows.row_of_connection(account, time.time()))
+        return self._report(installed, self._registry.connect(account))
+
+    async def disconnect(self, integration: str, *, scope: str = "org", connection: str = "main") -> None:
+        """Remove an account; the integration stays. Raises NotFound."""
+        installed = self._existing(integration)
+        if (scope, connection) not in installed.connections:
+            raise NotFound(f"{integration} has no connection {scope}.{connection}.")
+        await self._catalog.delete_connection(integration, scope, connection)
+        self._registry.disconnect(integration, scope, connection)
+
+    def _check_new(self, name: str, scope: str, connection: str, replacing: bool) -> None:
+        _check_name(name, "integration")
+        if name in address.RESERVED:
+            raise InvalidRequest(f"The name {name} is taken by tools.{name} itself.")
+        _check_scope(scope)
+        _check_name(connection, "connection")
+        if self._registry.installed(name) is not None and not replacing:
+            raise Conflict(f"There is an integration {name} already.", hint="Remove it first, or replace it.")
+
+    async def _check_reach(self, manifest: Manifest, allow_private: Sequence[str]) -> None:
+        """Refuse a base URL that could never be called. Raises ImportFailed."""
+        grant = self._gate.grant(manifest.reach, allow_private)
+        for reach in manifest.reach:
+            if reach.host.startswith("*."):
+                continue
+            try:
+                method = reach.methods[0] if reach.methods else "GET"
+                url = parse_url(str(Reach(reach.scheme, reach.host, reach.port, reach.prefix)))
+                self._gate.check(method, url, grant)
+                await self._client.vet(url, grant)
+            except ToolError as e:
+                raise ImportFailed(f"The base URL {reach} cannot be used: {e.message}", hint=e.hint) from None
+
+    async def _install(
+        self,
+        integration: Integration,
+        config: dict[str, Any],
+        manifest: Manifest,
+        scope: str,
+        connection: str,
+        auth: Auth,
+        secret: str | None,
+    ) -> AddReport:
+        account = Connection(integration.name, scope, connection, placements(manifest, auth, secret))
+        installed = Installed(integration, config, manifest, time.time())
+        earlier = self._registry.installed(integration.name)
+        if earlier is not None:
+            installed.connections.update(earlier.connections)
+        installed.connections[scope, connection] = account
+        row = rows.row_of(installed)
+        await self._catalog.put_integration(row, [rows.row_of_connection(account, installed.created_at)])
+        return self._report(installed, self._registry.install(installed))
+
+    def _report(self, installed: Installed, tools: list[Tool]) -> AddReport:
+        return AddReport(
+            installed.name,
+            installed.kind,
+            [tool.path for tool in tools],
+            list(installed.manifest.diagnostics),
+            [str(reach) for reach in installed.manifest.reach],
+            list(installed.config.get("allow_private", ())),
+        )
+
+    def _existing(self, name: str) -> Installed:
+        installed = self._registry.installed(name)
+        if installed is None:
+            raise NotFound(f"There is no integration {name[:80]!r}.")
+        return installed
+
+    def _passage(self, tool: Tool, limit: int, announce: Any) -> Passage:
+        installed = self._existing(tool.integration)
+        return Passage(
+            self._client,
+            self._gate,
+            self._grant(installed),
+            self._registry.connection(tool),
+            self._providers,
+            min(limit, self._settings.response_bytes),
+            announce,
+        )
+
+    def _grant(self, installed: Installed) -> Grant:
+        known = self._grants.get(installed.name)
+        if known is None or known[0] is not installed:
+            grant = self._gate.grant(installed.manifest.reach, installed.config.get("allow_private", ()))
+            known = self._grants[installed.name] = (installed, grant)
+        return known[1]
+
+    # Discovery
+
+    def search(
+        self, query: str, *, limit: int = 10, cursor: str | None = None, integration: str | None = None
+    ) -> dict[str, Any]:
+        """`{items: [{path, description, side_effect, signature?}], total, next}`. Raises ToolError."""
+        return self._discovery.search({"query": query, "limit": limit, "cursor": cursor, "integration": integration})
+
+    def describe(self, path: str, *, schemas: bool = False) -> dict[str, Any]:
+        """`{path, description, signature, python, side_effect, effect}`, with `schemas` also the JSON Schemas.
+        Raises ToolError(tool_not_found)."""
+        return self._discovery.describe({"path": path, "schemas": schemas})
+
+    def list_tools(
+        self, *, integration: str | None = None, limit: int = 100, cursor: str | None = None
+    ) -> dict[str, Any]:
+        """Every tool that is not blocked, in order of its path, as `search` shows them."""
+        return self._discovery.listing(limit=max(1, limit), cursor=cursor, integration=integration)
+
+    # Secrets
+
+    async def set_secret(self, name: str, value: str, *, scope: str = "org") -> None:
+        """Seal `value` as `local:NAME` of the scope. Raises InvalidRequest, ConfigError (the master key)."""
+        _check_scope(scope)
+        await self._local.set(scope, name, value)
+
+    async def delete_secret(self, name: str, *, scope: str = "org") -> bool:
+        return await self._local.delete(scope, name)
+
+    async def secret_names(self, *, scope: str = "org") -> list[str]:
+        return await self._local.names(scope)
+
+    # Policies
+
+    async def add_policy(
+        self, target: str, pattern: str, effect: Effect, *, scope: str = "org", reason: str = ""
+    ) -> dict[str, Any]:
+        """Add a rule, in force when this returns; the answer also says how many tools it `matches` now.
+
+        `target` is `*`, an integration, or `integration.scope.connection`; `pattern` a glob over the tool part. Raises
+        InvalidRequest.
+        """
+        rule = new_rule(target, pattern, effect, scope=scope, reason=reason)
+        await self._policy_store.put_rule(rule.row())
+        self._policy.add(rule)
+        return rule.as_dict() | {"matches": sum(rule.applies(tool) for tool in self._registry.tools())}
+
+    async def remove_policy(self, rule_id: str) -> None:
+        """Raises NotFound."""
+        if self._policy.get(rule_id) is None:
+            raise NotFound(f"There is no policy {rule_id[:80]!r}.")
+        await self._policy_store.delete_rule(rule_id)
+        self._policy.remove(rule_id)
+
+    def policies(self) -> list[dict[str, Any]]:
+        return [rule.as_dict() for rule in self._policy.rules()]
+
+    def explain(self, path: str) -> dict[str, Any]:
+        """`{path, side_effect, effect, rule, reason, applying}`; a blocked tool is explained too. Raises ToolError."""
+        tool = self._registry.find(path)
+        if tool is None:
+            raise self._discovery.not_found(path)
+        return self._policy.explain(tool)
+
+    def egress(self) -> dict[str, Any]:
+        """The operator's bounds, and every private place that an integration was allowed to reach."""
+        private = {
+            one.name: list(one.config["allow_private"])
+            for one in self._registry.integrations()
+            if one.config.get("allow_private")
+        }
+        return self._gate.as_dict() | {"integrations": private}
+
+
+def _check_name(name: str, what: str) -> None:
+    if not address.is_name(name):
+        raise InvalidRequest(
+            f"{name[:80]!r} cannot name a {what}.", hint="Lower-case letters, digits, - and _, at most 63 characters."
+        )
+
+
+def _check_scope(scope: str) -> None:
+    if scope not in address.SCOPES:
+        raise InvalidRequest(f"{scope[:80]!r} is not a scope.", hint=f"Scopes: {', '.join(address.SCOPES)}.")
+
+
+def _checked(schema: Schema | None) -> Check | None:
+    """Raises InvalidRequest when the operator's own schema is not one."""
+    try:
+        return checker(schema, {}, trusted=True)
+    except SchemaError as e:
+        raise InvalidRequest(f"The schema of the tool is not a JSON Schema: {e.message[:300]}.") from None

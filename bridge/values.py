@@ -34,5 +34,8 @@ def _mended(value: Any, depth: int = 0) -> Any:
     if isinstance(value, (list, tuple)):
         return [_mended(item, depth + 1) for item in value]
     if isinstance(value, dict):
-        return {_mended(key, depth + 1) if isinstance(key, str) else key: _mended(item, depth + 1) for key, item in value.items()}
+        return {
+            _mended(key, depth + 1) if isinstance(key, str) else key: _mended(item, depth + 1)
+            for key, item in value.items()
+        }
     return value

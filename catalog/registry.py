@@ -41,6 +41,9 @@ class Registry:
         self._sorted: list[str] | None = None
         self.index = SearchIndex()
 
+    def close(self) -> None:
+        self.index.close()
+
     def __len__(self) -> int:
         return len(self._tools)
 

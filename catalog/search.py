@@ -19,11 +19,15 @@ _WORD: Final = re.compile(r"[^\W_]+")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WEIGHTS: Final = "10.0, 6.0, 4.0, 1.0, 0.5"
 
-STOPWORDS: Final = frozenset(
+_STOP = (
     "a an the of in on to for from with by and or is are be it its this that these those all any my me i we our your"
-    " please can could how do does what which who when where want need should using use via into as at some"
-    " 's s api tool tools".split()
+    " please can could how do does what which who when where want need should using use via into as at some s"
+    " api tool tools"
 )
+_READING = "get list show fetch read retrieve find search lookup count view check download"
+_WRITING = "create add make new open post send update edit change modify set put rename upload place start invite"
+_DELETING = "delete remove destroy drop close cancel"
+STOPWORDS: Final = frozenset(_STOP.split())
 SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
     "show": ("get", "list"),
     "fetch": ("get", "list"),
@@ -56,12 +60,9 @@ SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
     "server": ("droplet", "instance"),
     "folder": ("directory",),
 }
-_READ: Final = frozenset("get list show fetch read retrieve find search lookup count view check download".split())
-_WRITE: Final = frozenset(
-    "create add make new open post send update edit change modify set put rename upload place start invite".split()
-)
-_DELETE: Final = frozenset("delete remove destroy drop close cancel".split())
-_PLURAL_VERBS: Final = frozenset("list all".split())
+_READ: Final = frozenset(_READING.split())
+_WRITE: Final = frozenset(_WRITING.split())
+_DELETE: Final = frozenset(_DELETING.split())
 
 
 class Candidate(NamedTuple):

@@ -17,6 +17,8 @@ from jsonschema.exceptions import SchemaError, best_match
 
 from catalog.model import Schema
 
+__all__ = ["Check", "SchemaError", "bounded", "checker", "closed", "references", "unknown"]
+
 MAX_STEPS: Final = 100_000
 """References followed for one set of arguments."""
 MAX_MESSAGE: Final = 400
@@ -44,7 +46,7 @@ def _counted_ref(validator: Any, ref: str, instance: Any, schema: Any) -> Iterat
     yield from Draft202012Validator.VALIDATORS["$ref"](validator, ref, instance, schema)
 
 
-_Validator: Final = validators.extend(Draft202012Validator, {"$ref": _counted_ref})
+_Validator: Final[Any] = validators.extend(Draft202012Validator, {"$ref": _counted_ref})  # type: ignore[no-untyped-call]
 
 
 def references(node: Any) -> Iterator[str]:
@@ -118,7 +120,8 @@ def unknown(key: Any, accepted: list[str]) -> str:
 def _words(error: ValidationError) -> str:
     where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path).lstrip(".")
     if error.validator == "required" and isinstance(error.instance, dict):
-        missing = [str(name) for name in error.validator_value if name not in error.instance]
+        wanted: Any = error.validator_value
+        missing = [str(name) for name in wanted if name not in error.instance]
         within = f" in {where}" if where else ""
         return f"Missing {', '.join(missing)}{within}."[:MAX_MESSAGE]
     message = error.message

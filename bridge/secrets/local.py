@@ -47,7 +47,7 @@ class LocalSecrets:
         value = value.removesuffix("\n").removesuffix("\r")
         if not MIN_LENGTH <= len(value) <= MAX_LENGTH:
             raise InvalidRequest(
-                f"A secret has {MIN_LENGTH} to {MAX_LENGTH} characters: a shorter one could not be kept out of answers.",
+                f"A secret has {MIN_LENGTH} to {MAX_LENGTH} characters: shorter ones cannot be kept out of answers.",
                 hint="A short password can be named by env:NAME instead; it is then not masked in answers.",
             )
         cipher = await self._opened()

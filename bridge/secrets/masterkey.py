@@ -24,7 +24,7 @@ _NEVER_REPLACED: Final = (
 
 
 def default_path(config_dir: Path | None = None) -> Path:
-    """`EXECUTOR_KEY_FILE`, else `master.key` in `config_dir`, `EXECUTOR_CONFIG_DIR` or the user's configuration folder."""
+    """`EXECUTOR_KEY_FILE`, else `master.key` in `config_dir`, `EXECUTOR_CONFIG_DIR` or the user's own."""
     if explicit := os.environ.get("EXECUTOR_KEY_FILE"):
         return Path(explicit)
     folder = config_dir or os.environ.get("EXECUTOR_CONFIG_DIR") or platformdirs.user_config_dir("executor")
@@ -62,7 +62,9 @@ def _parsed(data: bytes) -> bytes:
         return data
     text = data.strip()
     try:
-        key = bytes.fromhex(text.decode("ascii")) if len(text) == 2 * KEY_BYTES else base64.b64decode(text, validate=True)
+        key = (
+            bytes.fromhex(text.decode("ascii")) if len(text) == 2 * KEY_BYTES else base64.b64decode(text, validate=True)
+        )
     except (ValueError, binascii.Error, UnicodeDecodeError):
         key = b""
     if len(key) != KEY_BYTES:

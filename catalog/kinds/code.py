@@ -27,8 +27,8 @@ class Binding:
 
 def bind(function: Function, check_result: Check | None = None) -> Binding:
     """A coroutine function is awaited on the event loop, anything else runs in a thread."""
-    target = function if inspect.isroutine(function) else getattr(function, "__call__", function)
-    return Binding(function, inspect.iscoroutinefunction(target), check_result)
+    by_type = inspect.iscoroutinefunction(type(function).__call__)
+    return Binding(function, by_type or inspect.iscoroutinefunction(function), check_result)
 
 
 class Code:
@@ -42,9 +42,7 @@ class Code:
     def resolve_tools(self, config: Mapping[str, Any]) -> Manifest:
         return Manifest(tools=(), title=self.name)
 
-    async def invoke(
-        self, tool: Tool, args: dict[str, Any], connection: Connection, outbound: Outbound
-    ) -> ToolValue:
+    async def invoke(self, tool: Tool, args: dict[str, Any], connection: Connection, outbound: Outbound) -> ToolValue:
         binding: Binding = tool.binding
         await outbound.announce()
         if binding.is_async:

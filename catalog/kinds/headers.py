@@ -10,10 +10,11 @@ from bridge.wire.errors import ToolError
 MAX_VALUE: Final = 16 * 1024
 MAX_NAME: Final = 256
 
-OWNED: Final = frozenset(
+_CLIENTS = (
     "host content-length transfer-encoding connection keep-alive upgrade te trailer expect proxy-authorization"
-    " proxy-authenticate proxy-connection accept-encoding http2-settings".split()
+    " proxy-authenticate proxy-connection accept-encoding http2-settings"
 )
+OWNED: Final = frozenset(_CLIENTS.split())
 """A request that sets one of these could be read differently by two servers on its way."""
 
 _TOKEN: Final = re.compile(r"\A[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")

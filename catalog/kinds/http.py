@@ -52,9 +52,7 @@ class Http:
             tools.insert(0, _get(places, reach[0]))
         return Manifest(tools=tuple(tools), title=f"HTTP requests to {places}"[:200], reach=reach)
 
-    async def invoke(
-        self, tool: Tool, args: dict[str, Any], connection: Connection, outbound: Outbound
-    ) -> ToolValue:
+    async def invoke(self, tool: Tool, args: dict[str, Any], connection: Connection, outbound: Outbound) -> ToolValue:
         method = str(args.get("method") or "GET").upper()
         url = _target(parse_url(tool.binding["base"]), args)
         headers = [("accept", "*/*")]
@@ -121,7 +119,9 @@ def _target(base: Url, args: dict[str, Any]) -> Url:
     try:
         url = join_url(base, path)
         pairs = [
-            pair for name, value in (args.get("query") or {}).items() for pair in styles.in_query(name, value, "form", True)
+            pair
+            for name, value in (args.get("query") or {}).items()
+            for pair in styles.in_query(name, value, "form", True)
         ]
     except (BadUrl, styles.Unwritable) as e:
         raise ToolError("invalid_arguments", f"path or query: {e}.") from None

@@ -16,10 +16,11 @@ MAX_TEXT: Final = 1000
 MAX_DETAIL: Final = 16 * 1024
 KEPT_HEADERS: Final = 100
 
-_TEXTUAL: Final = frozenset(
+_TEXT_TYPES = (
     "application/xml application/javascript application/x-ndjson application/jsonl application/yaml"
-    " application/x-yaml application/x-www-form-urlencoded application/graphql application/sql".split()
+    " application/x-yaml application/x-www-form-urlencoded application/graphql application/sql"
 )
+_TEXTUAL: Final = frozenset(_TEXT_TYPES.split())
 _MESSAGES: Final = ("message", "detail", "error_description", "error_message", "errorMessage", "description", "title")
 _NESTED: Final = ("error", "errors", "fault", "data")
 
@@ -169,7 +170,7 @@ def message_in(body: Any, depth: int = 0) -> str:
         if isinstance(body.get(key), str) and body[key].strip():
             return message_in(body[key], depth + 1)
     for key in _NESTED:
-        if (found := message_in(body.get(key), depth + 1)):
+        if found := message_in(body.get(key), depth + 1):
             return found
     return ""
 

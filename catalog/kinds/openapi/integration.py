@@ -38,7 +38,9 @@ class OpenApi:
         importer = Importer(reader.Document(root), servers)
         tools = tuple(importer.tools())
         if not tools:
-            first = f" {importer.diagnostics[0].message} ({importer.diagnostics[0].where})." if importer.diagnostics else ""
+            first = (
+                f" {importer.diagnostics[0].message} ({importer.diagnostics[0].where})." if importer.diagnostics else ""
+            )
             raise ImportFailed(f"The document has no operation that can be called (#/paths).{first}")
         info = root.get("info")
         info = info if isinstance(info, dict) else {}
@@ -53,9 +55,7 @@ class OpenApi:
             security=importer.default_security,
         )
 
-    async def invoke(
-        self, tool: Tool, args: dict[str, Any], connection: Connection, outbound: Outbound
-    ) -> ToolValue:
+    async def invoke(self, tool: Tool, args: dict[str, Any], connection: Connection, outbound: Outbound) -> ToolValue:
         operation = self._operation(tool)
         lacking = security.missing(operation.security, connection)
         if lacking:

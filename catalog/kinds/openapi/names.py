@@ -57,7 +57,9 @@ def from_id(operation_id: str, tags: Iterable[str]) -> str:
         group = next((part for tag in tags if (part := _part(tag))), "")
         if group:
             parts = [group[0].lower() + group[1:], _without_group(parts[0], group)]
-    return ".".join(parts[: MAX_PARTS - 1] + ["_".join(parts[MAX_PARTS - 1 :])] if len(parts) > MAX_PARTS else parts)
+    if len(parts) > MAX_PARTS:
+        parts = [*parts[: MAX_PARTS - 1], "_".join(parts[MAX_PARTS - 1 :])]
+    return ".".join(parts)
 
 
 def _without_group(name: str, group: str) -> str:
@@ -83,7 +85,7 @@ def _part(text: str) -> str:
     words = _WORD.findall(plain)
     if not words or not any(character.isalnum() for word in words for character in word):
         return ""
-    part = words[0] + "".join(word[:1].upper() + word[1:] for word in words[1:])
+    part: str = words[0] + "".join(word[:1].upper() + word[1:] for word in words[1:])
     if part[0].isdigit():
         part = "_" + part
     if part in _AWKWARD:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from catalog.kinds.headers import OWNED
 from catalog.kinds.openapi import response, security
 from catalog.kinds.openapi.bodies import Body, Encoding
 from catalog.kinds.openapi.names import Namer
@@ -13,7 +14,6 @@ from catalog.kinds.openapi.reader import BadReference, Document, pointer
 from catalog.kinds.openapi.request import Operation, Parameter
 from catalog.kinds.openapi.schemas import Schemas
 from catalog.kinds.openapi.servers import Servers
-from catalog.kinds.headers import OWNED
 from catalog.kinds.payload import is_json
 from catalog.model import Diagnostic, Schema, SideEffect, ToolSpec
 
@@ -174,7 +174,9 @@ class Importer:
             self._report("#", f"a parameter is left out: {e}")
             return None
         if not isinstance(one, dict) or not isinstance(one.get("name"), str) or one.get("in") not in _STYLES:
-            self._report("#", "a parameter is left out: it has no name, or no place that is path, query, header or cookie")
+            self._report(
+                "#", "a parameter is left out: it has no name, or no place that is path, query, header or cookie"
+            )
             return None
         return one
 

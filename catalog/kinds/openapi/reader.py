@@ -25,7 +25,7 @@ class BadReference(Exception):
 class _Loader(yaml.CSafeLoader):
     """YAML as JSON means it: dates stay text."""
 
-    yaml_implicit_resolvers: Final = {  # type: ignore[misc]
+    yaml_implicit_resolvers = {  # noqa: RUF012 - as PyYAML has it
         first: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:timestamp"]
         for first, pairs in yaml.CSafeLoader.yaml_implicit_resolvers.items()
     }

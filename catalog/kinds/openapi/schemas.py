@@ -15,14 +15,19 @@ from catalog.model import Schema
 
 MAX_DEPTH: Final = 64
 
-_COPIED: Final = frozenset(
+_PLAIN = (
     "type enum const required minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern"
-    " minItems maxItems uniqueItems minProperties maxProperties minContains maxContains format title description default"
-    " readOnly writeOnly deprecated contentMediaType contentEncoding dependentRequired".split()
+    " minItems maxItems uniqueItems minProperties maxProperties minContains maxContains format title description"
+    " default readOnly writeOnly deprecated contentMediaType contentEncoding dependentRequired"
 )
-_ONE: Final = frozenset(
-    "items additionalProperties not contains propertyNames if then else unevaluatedProperties unevaluatedItems".split()
+_NESTING = "items additionalProperties not contains propertyNames if then else unevaluatedProperties unevaluatedItems"
+_NUMERIC = (
+    "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems minProperties"
+    " maxProperties minContains maxContains"
 )
+_COPIED: Final = frozenset(_PLAIN.split())
+_ONE: Final = frozenset(_NESTING.split())
+_NUMBERS: Final = frozenset(_NUMERIC.split())
 _LISTS: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _MAPS: Final = frozenset({"properties", "patternProperties", "dependentSchemas"})
 _TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
@@ -113,10 +118,9 @@ def _repaired(out: Schema, node: dict[str, Any]) -> Schema:
     elif kind is not None and (not isinstance(kind, str) or kind not in _TYPES):
         del out["type"]
     for bound, strict in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
-        if isinstance(out.get(strict), bool):
-            # OpenAPI 3.0 (JSON Schema draft 4): a boolean that makes its neighbour exclusive.
-            if out.pop(strict) and bound in out:
-                out[strict] = out.pop(bound)
+        # OpenAPI 3.0 (JSON Schema draft 4): a boolean that makes its neighbour exclusive.
+        if isinstance(out.get(strict), bool) and out.pop(strict) and bound in out:
+            out[strict] = out.pop(bound)
     for key in ("required", "enum"):
         if key in out and not isinstance(out[key], list):
             del out[key]
@@ -128,12 +132,6 @@ def _repaired(out: Schema, node: dict[str, Any]) -> Schema:
     if node.get("nullable") is True:
         return _nullable(out)
     return out
-
-
-_NUMBERS: Final = frozenset(
-    "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems minProperties"
-    " maxProperties minContains maxContains".split()
-)
 
 
 def _nullable(schema: Schema) -> Schema:

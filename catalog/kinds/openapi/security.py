@@ -37,7 +37,7 @@ def _placed(node: Any) -> dict[str, Any] | None:
         return {"type": "apiKey", "carrier": node["in"], "field": node["name"], "prefix": ""}
     if kind == "http" and str(node.get("scheme", "")).lower() == "basic":
         return {"type": "basic", "carrier": "basic", "field": "Authorization", "prefix": ""}
-    if kind == "http" and str(node.get("scheme", "")).lower() == "bearer" or kind in ("oauth2", "openidconnect"):
+    if (kind == "http" and str(node.get("scheme", "")).lower() == "bearer") or kind in ("oauth2", "openidconnect"):
         return {"type": "bearer", "carrier": "header", "field": "Authorization", "prefix": "Bearer "}
     return None
 

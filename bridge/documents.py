@@ -1,0 +1,84 @@
+"""API descriptions from wherever they are: a URL through the egress gate, a file, or the text itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
+
+from bridge.client import Client
+from bridge.egress import Gate, Grant
+from bridge.outbound import MAX_REDIRECTS, REDIRECTS
+from bridge.wire.errors import ImportFailed, ToolError
+from catalog.origin import BadUrl, Url, join_url, parse_url, reach_of
+
+FETCH_S: Final = 60.0
+_ACCEPT: Final = [("accept", "application/json, application/yaml, text/yaml, */*;q=0.5")]
+
+
+def is_url(source: str) -> bool:
+    return source[:8].lower().startswith(("http://", "https://"))
+
+
+async def fetch(text: str, client: Client, gate: Gate, grant: Grant, limit: int) -> tuple[bytes, str]:
+    """The document at the URL and the URL that it was found at. Every redirect is checked like the first request.
+
+    Raises ImportFailed.
+    """
+    try:
+        with anyio.fail_after(FETCH_S):
+            return await _fetch(parse_url(text), client, gate, grant, limit)
+    except BadUrl as e:
+        why, hint = str(e), None
+    except ToolError as e:
+        why, hint = e.message, e.hint
+    except TimeoutError:
+        why, hint = f"it did not arrive in {FETCH_S:.0f} s", None
+    raise ImportFailed(f"The document at {text[:200]} cannot be fetched: {why.rstrip('.')}.", hint=hint)
+
+
+async def _fetch(url: Url, client: Client, gate: Gate, grant: Grant, limit: int) -> tuple[bytes, str]:
+    for _ in range(MAX_REDIRECTS + 1):
+        here = Grant((reach_of(url),), grant.private)
+        gate.check("GET", url, here)
+        answer = await client.exchange("GET", url, _ACCEPT, None, grant=here, limit=limit)
+        location = next((value for name, value in answer.headers if name == "location"), None)
+        if answer.status in REDIRECTS and location is not None:
+            url = join_url(url, location)
+            continue
+        if answer.status != 200:
+            raise ToolError("upstream_error", f"the server answered {answer.status}", status=answer.status)
+        return answer.body, str(url)
+    raise ToolError("upstream_error", f"it is redirected more than {MAX_REDIRECTS} times")
+
+
+async def read(source: str | Path | bytes | Mapping[str, Any], limit: int) -> bytes | str | Mapping[str, Any]:
+    """What `source` holds: text that begins like a document is taken as one, other text as a path.
+
+    Raises ImportFailed.
+    """
+    if isinstance(source, str) and _is_text(source):
+        return source
+    if isinstance(source, (str, Path)):
+        return await anyio.to_thread.run_sync(_file, Path(source), limit)
+    return source
+
+
+def _is_text(source: str) -> bool:
+    return source.lstrip()[:1] in ("{", "[", "<") or "\n" in source
+
+
+def _file(path: Path, limit: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    except OSError as e:
+        raise ImportFailed(f"The file {path.name} cannot be read: {e.strerror or 'not a file'}.") from None
+    except ValueError:
+        raise ImportFailed("The path of the document is not one.") from None
+    if len(data) > limit:
+        raise ImportFailed(f"The file {path.name} is larger than {limit} bytes.")
+    return data

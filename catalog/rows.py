@@ -1,0 +1,60 @@
+"""Integrations and connections as rows of the store, and back."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+from catalog.kinds.http import Http
+from catalog.kinds.openapi import OpenApi
+from catalog.model import Connection, Diagnostic, Integration, Manifest, Placement, ToolSpec
+from catalog.origin import Reach
+from catalog.registry import Installed
+from catalog.store import ConnectionRow, IntegrationRow
+
+KINDS: Final[Mapping[str, Callable[[str], Integration]]] = {"openapi": OpenApi, "http": Http}
+"""Kinds that are stored. Tools made of Python callables live as long as their process."""
+
+
+def row_of(installed: Installed) -> IntegrationRow:
+    manifest = json.dumps(asdict(installed.manifest), ensure_ascii=False, separators=(",", ":"), default=str)
+    config = json.dumps(dict(installed.config), ensure_ascii=False)
+    packed = zlib.compress(manifest.encode("utf-8", "surrogatepass"), 3)
+    return IntegrationRow(installed.name, installed.kind, config, packed, installed.created_at)
+
+
+def installed_of(row: IntegrationRow, connections: list[ConnectionRow]) -> Installed:
+    """Raises ValueError, KeyError or TypeError when the row is not one that this version can read."""
+    data = json.loads(zlib.decompress(row.manifest).decode("utf-8", "surrogatepass"))
+    manifest = Manifest(
+        tools=tuple(ToolSpec(**spec) for spec in data["tools"]),
+        title=data["title"],
+        description=data["description"],
+        diagnostics=tuple(Diagnostic(*one) for one in data["diagnostics"]),
+        definitions=data["definitions"],
+        reach=tuple(_reach(one) for one in data["reach"]),
+        schemes=data["schemes"],
+        security=data["security"],
+    )
+    installed = Installed(KINDS[row.kind](row.name), json.loads(row.config), manifest, row.created_at)
+    for one in connections:
+        installed.connections[one.scope, one.name] = _connection(one)
+    return installed
+
+
+def _reach(data: dict[str, Any]) -> Reach:
+    methods = data["methods"]
+    return Reach(**(data | {"methods": tuple(methods) if methods is not None else None}))
+
+
+def row_of_connection(connection: Connection, created_at: float) -> ConnectionRow:
+    config = json.dumps({"placements": [asdict(placement) for placement in connection.placements]})
+    return ConnectionRow(connection.integration, connection.scope, connection.name, config, created_at)
+
+
+def _connection(row: ConnectionRow) -> Connection:
+    placements = tuple(Placement(**one) for one in json.loads(row.config)["placements"])
+    return Connection(row.integration, row.scope, row.name, placements)
