@@ -177,7 +177,7 @@ class ToolProxy:
             raise ToolError(
                 "approval_required",
                 f"This call needs a person's approval: {decision.reason}.",
-                hint=f"An operator can allow it: executor policy add {tool.integration} {tool.name} approve",
+                hint=f"An operator can allow it: executor policy set {tool.integration} {tool.name} approve",
                 details={"side_effect": tool.side_effect},
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.describe import python, typescript
-from catalog.describe.ir import first_line
+from catalog.describe.ir import first_line, shape_of
 from catalog.model import Tool
 from catalog.validate import closed
 
@@ -14,11 +14,12 @@ __all__ = ["brief", "describe"]
 
 def describe(tool: Tool, *, effect: str, schemas: bool = False) -> dict[str, Any]:
     """What the tool is and how to call it; `effect` is what the policy says about a call of it."""
+    shape = shape_of(tool)
     facts: dict[str, Any] = {
         "path": tool.path,
         "description": summary(tool, 400),
-        "signature": typescript.signature(tool),
-        "python": python.signature(tool),
+        "signature": typescript.signature(tool, shape),
+        "python": python.signature(tool, shape),
         "side_effect": tool.side_effect,
         "effect": effect,
     }
@@ -31,7 +32,7 @@ def describe(tool: Tool, *, effect: str, schemas: bool = False) -> dict[str, Any
 def brief(tool: Tool) -> dict[str, Any]:
     """One line of a search result."""
     facts = {"path": tool.path, "description": summary(tool, 140), "side_effect": tool.side_effect}
-    line = typescript.short(tool)
+    line = typescript.short(shape_of(tool))
     return facts | {"signature": line} if line is not None else facts
 
 

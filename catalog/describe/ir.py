@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from catalog.model import Schema
+from catalog.model import Schema, Tool
 
 ScalarKind = Literal["string", "number", "integer", "boolean", "null", "bytes", "unknown"]
 Direction = Literal["in", "out"]
@@ -92,20 +92,25 @@ UNKNOWN: Final = Scalar("unknown")
 
 @dataclass(slots=True)
 class Builder:
-    """Builds nodes; the named types that they refer to are collected in `named`, in order of need."""
+    """Builds nodes; the named types that they refer to are collected in `named`, in order of need.
+
+    The types in `renamed` are called `<name>Input`, because the other direction means something else by their name.
+    """
 
     definitions: Mapping[str, Schema]
     direction: Direction
+    renamed: frozenset[str] = frozenset()
     named: dict[str, Node] = field(default_factory=dict)
     _open: list[str] = field(default_factory=list)
     _waiting: list[str] = field(default_factory=list)
+    _seen: set[str] = field(default_factory=set)
 
     def build(self, schema: Any) -> Node:
         """The type of `schema`; types that it needs by name are in `named` afterwards."""
         node = self.node(schema, 0)
         while self._waiting:
             name = self._waiting.pop(0)
-            self.named[name] = self.node(self.definitions[name], 0)
+            self.named[self._shown(name)] = self.node(self.definitions[name], 0)
         return node
 
     def node(self, schema: Any, depth: int) -> Node:
@@ -179,10 +184,34 @@ class Builder:
             node = self.node(target, depth)
             self._open.pop()
             return node
-        if name not in self.named:
-            self.named[name] = UNKNOWN
+        if name not in self._seen:
+            self._seen.add(name)
             self._waiting.append(name)
-        return Ref(name)
+        return Ref(self._shown(name))
+
+    def _shown(self, name: str) -> str:
+        return name + "Input" if name in self.renamed else name
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a tool takes and returns: None where nothing is declared. `named` are the types that both refer to."""
+
+    given: Node | None
+    result: Node | None
+    named: Mapping[str, Node]
+
+
+def shape_of(tool: Tool) -> Shape:
+    got = Builder(tool.definitions, "out")
+    result = got.build(tool.output_schema) if tool.output_schema is not None else None
+    given = Builder(tool.definitions, "in")
+    arguments = given.build(tool.input_schema) if tool.input_schema is not None else None
+    twofold = frozenset(name for name, node in given.named.items() if got.named.get(name, node) != node)
+    if twofold:
+        given = Builder(tool.definitions, "in", twofold)
+        arguments = given.build(tool.input_schema)
+    return Shape(arguments, result, given.named | got.named)
 
 
 def _plain(schema: Schema) -> bool:

@@ -6,8 +6,8 @@ import keyword
 from collections.abc import Mapping
 from typing import Final
 
-from catalog.describe.ir import Array, Both, Builder, Literals, Node, Object, Ref, Row, Scalar, Union
-from catalog.describe.typescript import MAX_FIELDS, MAX_LITERALS, MAX_TYPES, type_name
+from catalog.describe.ir import Array, Both, Literals, Node, Object, Ref, Row, Scalar, Shape, Union
+from catalog.describe.typescript import MAX_FIELDS, MAX_LITERALS, MAX_TYPES, callee, type_name
 from catalog.model import Tool
 
 _NAMES: Final[Mapping[str, str]] = {
@@ -21,16 +21,12 @@ _NAMES: Final[Mapping[str, str]] = {
 }
 
 
-def signature(tool: Tool) -> str:
-    """`async name(args: Args) -> result` with the typed dictionaries that it needs below."""
-    given = Builder(tool.definitions, "in")
-    arguments = given.build(tool.input_schema) if tool.input_schema is not None else None
-    got = Builder(tool.definitions, "out")
-    result = got.build(tool.output_schema) if tool.output_schema is not None else None
+def signature(tool: Tool, shape: Shape) -> str:
+    """`await tools.<path>(args: Args) -> result` with the typed dictionaries that it needs below."""
     lines: list[str] = []
-    shown = "" if arguments is None else "args: " + _named_or_inline("Args", arguments, lines)
-    returned = "Any" if result is None else _named_or_inline("Result", result, lines)
-    lines += [_define(type_name(name), node) for name, node in (given.named | got.named).items()]
+    shown = "" if shape.given is None else "args: " + _named_or_inline("Args", shape.given, lines)
+    returned = "Any" if shape.result is None else _named_or_inline("Result", shape.result, lines)
+    lines += [_define(type_name(name), node) for name, node in shape.named.items()]
     kept, room = [], MAX_TYPES
     for line in lines:
         if len(line) <= room:
@@ -38,7 +34,7 @@ def signature(tool: Tool) -> str:
             room -= len(line)
     if len(kept) < len(lines):
         kept.append(f"# {len(lines) - len(kept)} more types not shown")
-    return "\n".join([f"async {tool.name}({shown}) -> {returned}", *kept])
+    return "\n".join([f"await {callee(tool.path)}({shown}) -> {returned}", *kept])
 
 
 def _named_or_inline(name: str, node: Node, lines: list[str]) -> str:

@@ -10,7 +10,6 @@ from typing import Any, Final
 from catalog.describe.ir import (
     Array,
     Both,
-    Builder,
     Field,
     Literals,
     Node,
@@ -18,6 +17,7 @@ from catalog.describe.ir import (
     Ref,
     Row,
     Scalar,
+    Shape,
     Union,
 )
 from catalog.model import Tool
@@ -40,23 +40,23 @@ _NAMES: Final[Mapping[str, str]] = {
 }
 
 
-def signature(tool: Tool) -> str:
-    """`name(args): Promise<result>` with the named types that it needs below."""
-    given = Builder(tool.definitions, "in")
-    arguments = given.build(tool.input_schema) if tool.input_schema is not None else None
-    got = Builder(tool.definitions, "out")
-    result = got.build(tool.output_schema) if tool.output_schema is not None else None
-    head = f"{tool.name}({_arguments(arguments)}): Promise<{text(result) if result is not None else 'unknown'}>"
-    return "\n".join([head, *_types(given.named | got.named)])
+def signature(tool: Tool, shape: Shape) -> str:
+    """`tools.<path>(args): Promise<result>` with the named types that it needs below."""
+    result = text(shape.result) if shape.result is not None else "unknown"
+    head = f"{callee(tool.path)}({_arguments(shape.given)}): Promise<{result}>"
+    return "\n".join([head, *_types(shape.named)])
 
 
-def short(tool: Tool, limit: int = 160) -> str | None:
+def short(shape: Shape, limit: int = 160) -> str | None:
     """The signature on one line without named types, or None where that is longer than `limit`."""
-    given = Builder(tool.definitions, "in").build(tool.input_schema) if tool.input_schema is not None else None
-    got = Builder(tool.definitions, "out").build(tool.output_schema) if tool.output_schema is not None else None
-    arguments = "" if given is None else f"args{_optional(given)}: {text(given)}"
-    line = f"({arguments}) => Promise<{text(got) if got is not None else 'unknown'}>"
+    arguments = "" if shape.given is None else f"args{_optional(shape.given)}: {text(shape.given)}"
+    line = f"({arguments}) => Promise<{text(shape.result) if shape.result is not None else 'unknown'}>"
     return line if len(line) <= limit else None
+
+
+def callee(path: str) -> str:
+    """How a script writes the call: `tools.a.b.c.d`, in brackets where a part is not an identifier."""
+    return f"tools.{path}" if all(map(_IDENTIFIER.match, path.split("."))) else f"tools[{json.dumps(path)}]"
 
 
 def _optional(arguments: Node) -> str:
@@ -146,9 +146,9 @@ def _literal(value: Any) -> str:
 
 
 def _widened(values: tuple[Any, ...]) -> str:
-    shown = " | ".join(_literal(value) for value in values[:4])
+    shown = " | ".join(_literal(value) for value in values[:4]).replace("*/", "* /")
     kind = "string" if all(isinstance(value, str) for value in values) else "unknown"
-    return f"{kind} /* {shown} | … {len(values)} values */".replace("*/ */", "*/")
+    return f"{kind} /* {shown} | … {len(values)} values */"
 
 
 def type_name(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import math
-from email.message import Message
+import re
 from typing import Any, Final, NoReturn
 
 from bridge.wire.errors import ToolError
@@ -16,6 +16,7 @@ MAX_TEXT: Final = 1000
 MAX_DETAIL: Final = 16 * 1024
 KEPT_HEADERS: Final = 100
 
+_CHARSET: Final = re.compile(r"(?i)(?:^|;)\s*charset\s*=\s*\"?([A-Za-z0-9._:-]+)")
 _TEXT_TYPES = (
     "application/xml application/javascript application/x-ndjson application/jsonl application/yaml"
     " application/x-yaml application/x-www-form-urlencoded application/graphql application/sql"
@@ -27,13 +28,10 @@ _NESTED: Final = ("error", "errors", "fault", "data")
 
 def media_of(response: OutboundResponse) -> tuple[str, str | None]:
     """The media type in lower case and the charset, ("", None) without a Content-Type."""
-    header = response.header("content-type")
-    if not header:
-        return "", None
-    message = Message()
-    message["content-type"] = header[:500]
-    charset = message.get_param("charset")
-    return message.get_content_type() if "/" in header else "", charset if isinstance(charset, str) else None
+    media, _, parameters = (response.header("content-type") or "")[:500].partition(";")
+    match = _CHARSET.search(parameters)
+    media = media.strip().lower()
+    return (media if "/" in media else "", match[1] if match else None)
 
 
 def is_json(media: str) -> bool:
