@@ -15,6 +15,7 @@ import structlog
 from bridge.wire import frames
 from bridge.wire.errors import ConfigError, Overloaded
 from guest import images as installed
+from runtime.engine import interpreter
 from runtime.engine.modules import ModuleCache
 from runtime.engine.settings import Mode
 from runtime.fresh import Fresh
@@ -259,6 +260,7 @@ class Dispatcher:
 
 
 def _compiled(images: Mapping[str, bytes] | None, cache: ModuleCache, mode: Mode) -> dict[str, bytes]:
+    interpreter.warm("runtime", "runtime.engine", "runtime.worker", "bridge.wire")
     return {name: cache.compiled(wasm, mode) for name, wasm in (images or _installed()).items()}
 
 

@@ -35,8 +35,7 @@ class Fresh:
         self._sizes = sizes
         self._places = asyncio.Semaphore(sizes.max_fresh)
         self._links: set[Link] = set()
-        self._spare: Link | None = None
-        self._warming: asyncio.Task[None] | None = None
+        self._spare: asyncio.Task[Link] | None = None
         self._closing = False
 
     async def acquire(self, sink: Sink) -> Slot:
@@ -64,16 +63,21 @@ class Fresh:
     async def aclose(self) -> None:
         """End every worker. Later calls do nothing."""
         self._closing = True
-        if self._warming is not None:
-            self._warming.cancel()
-            await asyncio.gather(self._warming, return_exceptions=True)
+        if self._spare is not None:
+            self._spare.cancel()
+            await asyncio.gather(self._spare, return_exceptions=True)
         await asyncio.gather(*(link.close("the service is stopping") for link in self._links))
 
     async def _take(self) -> Link:
         spare, self._spare = self._spare, None
-        if spare is not None and spare.gone is None:
-            return spare
-        return await self._start()
+        if spare is None:
+            return await self._start()
+        try:
+            link = await asyncio.shield(spare)
+        except asyncio.CancelledError:
+            self._spare = spare
+            raise
+        return link if link.gone is None else await self._start()
 
     async def _start(self) -> Link:
         link = await self._spawn(self._links.discard)
@@ -81,14 +85,15 @@ class Fresh:
         return link
 
     def _warm(self) -> None:
-        if self._spare is None and not self._closing and (self._warming is None or self._warming.done()):
-            self._warming = asyncio.get_running_loop().create_task(self._keep_warm())
+        if self._spare is None and not self._closing:
+            self._spare = asyncio.get_running_loop().create_task(self._start())
+            self._spare.add_done_callback(self._warmed)
 
-    async def _keep_warm(self) -> None:
-        try:
-            self._spare = await self._start()
-        except (Died, OSError) as e:
-            _log.warning("worker_not_started", reason=str(e))
+    def _warmed(self, spare: asyncio.Task[Link]) -> None:
+        if not spare.cancelled() and (error := spare.exception()) is not None:
+            _log.warning("worker_not_started", reason=str(error))
+            if self._spare is spare:
+                self._spare = None
 
     def _freed(self, link: Link) -> None:
         self.running -= 1

@@ -136,7 +136,7 @@ class Isolate:
             return None
         if self._stage == "alloc":
             if not result & _U32:
-                raise FrameError("the guest has no memory for its input")
+                raise Trapped("out_of_memory", "the guest has no room for its input")
             self._before = self._fuel - self._instance.fuel()
             self._call(result & _U32)
             return None
@@ -146,7 +146,6 @@ class Isolate:
 
     def _settle(self) -> None:
         self.fuel_used = self._fuel - self._instance.fuel()
-        self.memory_bytes = self._instance.memory()[1]
         self._stage = ""
 
     def _spent(self) -> int:
@@ -160,6 +159,7 @@ class Isolate:
     def _read(self, result: int) -> bytes:
         pointer, size = result >> 32 & _U32, result & _U32
         base, limit = self._instance.memory()
+        self.memory_bytes = limit
         if size > protocol.MAX_OUTPUT or pointer + size > limit:
             raise FrameError("the guest's output is not in its memory")
         return ctypes.string_at(base + pointer, size)

@@ -113,8 +113,9 @@ class Link(asyncio.Protocol):
             async with asyncio.timeout(BOOT_S):
                 await link._ready
         except BaseException as e:
-            ours.close()
             code = await link.close("the worker did not start")
+            if link._transport is None:
+                ours.close()
             if isinstance(e, (_NotReady, TimeoutError, OSError)):
                 raise Died(code) from None
             raise

@@ -23,11 +23,12 @@ class FiberInstance:
     Not for two threads at once; which thread polls may change from slice to slice.
     """
 
-    __slots__ = ("_at", "_block", "_context", "_future", "_store", "slices")
+    __slots__ = ("_at", "_block", "_context", "_found", "_future", "_store", "slices")
 
     def __init__(self, engine: int, pre: int, *, fuel: int, memory_bytes: int) -> None:
         """`engine` and `pre` are the C pointers of an engine and an InstancePre. Raises Unusable."""
         self.slices = 0
+        self._found = ""
         self._future: int | None = None
         block = self._block = raw.Block()
         at = self._at = ctypes.addressof(block)
@@ -40,7 +41,6 @@ class FiberInstance:
             if trap := raw.WORD.unpack_from(block, raw.TRAP)[0]:
                 raise Unusable(f"instantiation trapped: {raw.take_trap(trap)}")
             self._must(raw.set_fuel(context, fuel))
-            self._must(raw.yield_interval(context, SLICE))
             self._find("memory", raw.MEMORY, raw.KIND_MEMORY)
         except Unusable:
             self.close()
@@ -61,7 +61,9 @@ class FiberInstance:
         """Prepare a call; nothing runs before the first poll."""
         assert self._future is None
         block, at = self._block, self._at
-        self._find(export, raw.FUNCTION, raw.KIND_FUNCTION)
+        if export != self._found:
+            self._find(export, raw.FUNCTION, raw.KIND_FUNCTION)
+            self._found = export
         count = len(arguments)
         if count == 3:
             raw.CALLS[3].pack_into(
@@ -70,9 +72,10 @@ class FiberInstance:
         else:
             values = [part for argument in arguments for part in (raw.I32, argument)]
             raw.CALLS[count].pack_into(block, raw.ARGUMENTS, *values)
-        raw.WORD.pack_into(block, raw.TRAP, 0)
-        raw.WORD.pack_into(block, raw.ERROR, 0)
+        raw.ENDS.pack_into(block, raw.TRAP, 0, 0)
         self.slices = 0
+        # Said again for each call, it makes the first slice a whole one: the interval runs on from call to call.
+        raw.yield_interval(self._context, SLICE)
         self._future = raw.call_async(
             self._context,
             at + raw.FUNCTION + raw.ITEM,
@@ -94,7 +97,7 @@ class FiberInstance:
             return None
         raw.future_delete(self._future)
         self._future = None
-        trap, error = raw.WORD.unpack_from(self._block, raw.TRAP)[0], raw.WORD.unpack_from(self._block, raw.ERROR)[0]
+        trap, error = raw.ENDS.unpack_from(self._block, raw.TRAP)
         if trap:
             raise Trapped(raw.take_trap(trap))
         if error:

@@ -5,6 +5,7 @@ Every function is pure. A guest that breaks the protocol raises FrameError here;
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import msgpack
@@ -61,7 +62,8 @@ def start_input(source: str, value: bytes, seed: int, limits: Limits) -> bytes:
     return _packed((source, value, seed, own))
 
 
-def resume_input(answers: list[Answer]) -> bytes:
+def resume_input(answers: Sequence[Answer | list[Any]]) -> bytes:
+    """The input of `resume`: `[id, ok, value]` for each call that is answered."""
     return _packed(answers)
 
 
@@ -73,11 +75,12 @@ def _packed(value: Any) -> bytes:
 
 def read_output(data: bytes) -> Output:
     """What `start` or `resume` returned. Raises FrameError."""
-    match codec.decode(data, use_list=False):
-        case (int(status), payload, tuple(calls), tuple(logs), tuple(emitted), wake) if type(status) is int:
-            pass
-        case _:
-            raise FrameError("the guest's output is not of the protocol's shape")
+    said = codec.decode(data, use_list=False)
+    if type(said) is not tuple or len(said) != 6:
+        raise FrameError("the guest's output is not of the protocol's shape")
+    status, payload, calls, logs, emitted, wake = said
+    if type(status) is not int or not type(calls) is type(logs) is type(emitted) is tuple:
+        raise FrameError("the guest's output is not of the protocol's shape")
     result: bytes | None = None
     failure: Failure | None = None
     if status == DONE and type(payload) is bytes and payload:
@@ -88,7 +91,14 @@ def read_output(data: bytes) -> Output:
         raise FrameError("the guest's output has no outcome")
     if wake is not None and (status != PENDING or type(wake) is not int or not 0 <= wake < 2**63):
         raise FrameError("the guest would be woken at no time there is")
-    return Output(result, failure, [_call(call) for call in calls], _logs(logs), _emitted(emitted), wake)
+    return Output(
+        result,
+        failure,
+        [_call(call) for call in calls],
+        _logs(logs) if logs else [],
+        _emitted(emitted) if emitted else [],
+        wake,
+    )
 
 
 def _call(value: Any) -> Call:
@@ -121,7 +131,7 @@ def _log(value: Any) -> Log:
 
 
 def _emitted(values: tuple[Any, ...]) -> list[bytes]:
-    if len(values) > _MAX_EMITTED or any(type(value) is not bytes for value in values):
+    if len(values) > _MAX_EMITTED or not all(type(value) is bytes for value in values):
         raise FrameError("the guest emitted what is no value")
     return list(values)
 

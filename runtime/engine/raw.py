@@ -71,6 +71,9 @@ ITEM: Final = 8
 """Where in an export its item lies, and in a value its number."""
 
 WORD: Final = struct.Struct("<Q")
+ENDS: Final = struct.Struct("<QQ")
+"""The trap pointer and the error pointer beside it."""
+
 CALLS: Final = (
     struct.Struct(""),
     struct.Struct("<B7xI20x"),

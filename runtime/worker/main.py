@@ -17,7 +17,7 @@ import wasmtime
 
 from bridge.wire import frames
 from bridge.wire.errors import FrameError
-from bridge.wire.frames import Answer, Ended, Limits, Pending, Resume, Splitter, Start
+from bridge.wire.frames import Ended, Limits, Pending, Splitter, Start
 from runtime.engine import plain, selftest, settings
 from runtime.engine.image import Image
 from runtime.engine.instance import Unusable
@@ -64,22 +64,23 @@ class Worker:
         self._link.sendall(frames.pack(frame))
 
     def _arrived(self, frame: list[Any]) -> None:
-        match frame:
-            case [_, frames.START, int(number), language, source, value, seed, now, limits]:
-                start = Start(frames.VERSION, frames.START, number, language, source, value, seed, now, Limits(*limits))
-                run = Run(start, self._images)
-                self._runs[number] = run
-            case [_, frames.RESUME, int(number), int(now), list(answers)]:
-                run = self._runs[number]
-                if run.stepping:
-                    raise FrameError("a run was resumed in the middle of a step")
-                run.stepping = True
-                run.resume(Resume(frames.VERSION, frames.RESUME, number, now, [Answer(*a) for a in answers]))
-            case [_, frames.CANCEL, int(number)]:
-                self._cancel(number)
-                return
-            case _:
-                raise FrameError("not a frame that a host sends")
+        kind = frame[1]
+        if kind == frames.RESUME:
+            _, _, number, now_us, answers = frame
+            run = self._runs[number]
+            if run.stepping:
+                raise FrameError("a run was resumed in the middle of a step")
+            run.stepping = True
+            run.resume(now_us, answers)
+        elif kind == frames.START:
+            start = Start(*frame)
+            run = Run(start._replace(limits=Limits(*start.limits)), self._images)
+            self._runs[run.number] = run
+        elif kind == frames.CANCEL:
+            self._cancel(frame[2])
+            return
+        else:
+            raise FrameError("not a frame that a host sends")
         if not self._inline or self._step(run, hold=True):
             assert self._turns is not None
             self._turns.add(run)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from bridge.wire import frames
 from bridge.wire.errors import FrameError
-from bridge.wire.frames import Ended, Failure, Log, Pending, Resume, Start, Usage
+from bridge.wire.frames import Ended, Failure, Log, Pending, Start, Usage
 from runtime.engine import protocol
 from runtime.engine.image import Image
 from runtime.engine.instance import Trapped, Unusable
@@ -46,13 +46,13 @@ class Run:
         self._busy = 0.0
         self._began = time.monotonic()
 
-    def resume(self, frame: Resume) -> None:
-        """Begin the next step; `turn` runs it."""
+    def resume(self, now_us: int, answers: list[Any]) -> None:
+        """Begin the next step with `answers`, each `[id, ok, value]`; `turn` runs it."""
         assert self._isolate is not None
         self._resumed = True
         self._began = time.monotonic()
-        self._answers_due -= len(frame.answers)
-        self._isolate.begin("resume", protocol.resume_input(frame.answers), frame.now_us)
+        self._answers_due -= len(answers)
+        self._isolate.begin("resume", protocol.resume_input(answers), now_us)
 
     def turn(self, *, hold: bool) -> Pending | Ended | None:
         """Run one slice. None when the step needs another turn. `hold` keeps the GIL meanwhile."""
@@ -180,6 +180,8 @@ class Run:
             return self._stopped("stack_exhausted", "The script recursed deeper than the stack allows.")
         if trap.code == "interrupt":
             return self._stopped("deadline_exceeded", "The script ran into its wall-clock limit.")
+        if trap.code == "out_of_memory":
+            return self._stopped("memory_exhausted", "The script ran out of memory.")
         isolate = self._isolate
         if isolate is not None and isolate.memory_bytes > self._start.limits.memory_bytes - _NEARLY:
             return self._stopped("memory_exhausted", "The script ran out of memory.", recycle=True)
