@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import Callable
 from typing import Any
 
-import anyio
 import structlog
 
 from bridge.calls import CallContext, CallRecord
 from bridge.proxy import ToolProxy
 from bridge.wire import codec, frames
-from bridge.wire.errors import FrameError, StorageFull, ToolError, ToolErrorCode
+from bridge.wire.errors import FrameError, ToolError, ToolErrorCode, Unserializable
 from runtime.journal import Journal
 from runtime.output import Output
 from runtime.tasks import Tasks
@@ -49,7 +49,7 @@ class Calls:
         self.args_bytes = max(self.args_bytes, len(call.args))
         one = _Call(self, call)
         self._open[call.id] = one
-        self._tasks.spawn(one.make())
+        one.task = self._tasks.spawn(one.make())
 
     def drop(self) -> None:
         """Abandon what is in flight: cancelled, recorded as it stands, never answered."""
@@ -58,7 +58,8 @@ class Calls:
             one.drop()
 
     def ended(self, call: frames.Call, ok: bool, value: bytes) -> None:
-        self.value_bytes = max(self.value_bytes, len(value) if ok else 0)
+        if ok:
+            self.value_bytes = max(self.value_bytes, len(value))
         if self._open.pop(call.id, None) is not None:
             self._answer(frames.Answer(call.id, ok, value))
 
@@ -66,31 +67,32 @@ class Calls:
 class _Call:
     """One call, and its journal: the proxy says what it is about to do and what came of it."""
 
-    __slots__ = ("_call", "_calls", "_dropped", "_index", "_record", "_scope")
+    __slots__ = ("_call", "_calls", "_dropped", "_index", "_record", "task")
 
     def __init__(self, calls: Calls, call: frames.Call) -> None:
+        self.task: asyncio.Task[None] | None = None
         self._calls = calls
         self._call = call
-        self._scope = anyio.CancelScope()
         self._dropped = False
-        self._record = CallRecord(call.id, call.path, args_bytes=len(call.args), started_at=time.time())
-        self._index = calls.output.call_started(facts(call.id, self._record))
+        self._record: CallRecord | None = None
+        self._index = calls.output.call_started({"id": call.id, "path": call.path, "outcome": "sending"})
 
     async def make(self) -> None:
         """Make the call and answer it. Raises nothing: whatever goes wrong is the answer."""
-        with self._scope:
-            if self._dropped:
-                return
+        if not self._dropped:
             ok, value = await self._attempt()
             self._calls.ended(self._call, ok, value)
 
     def drop(self) -> None:
         """Stop waiting for the call; where its request may have left, nobody knows what became of it."""
-        record = self._record
-        record.outcome, record.code = ("unknown", "outcome_unknown") if record.sent else ("failed", "cancelled")
+        record = self._record or self._unmade()
+        sent = record.sent and record.side_effect != "read"
+        record.outcome, record.code = ("unknown", "outcome_unknown") if sent else ("failed", "cancelled")
+        record.duration_ms = max(0.0, time.time() - record.started_at) * 1000
         self._close(record)
         self._dropped = True
-        self._scope.cancel()
+        if self.task is not None:
+            self.task.cancel()
 
     async def sending(self, record: CallRecord) -> None:
         """The call is about to leave. Committed first, unless it only reads; raises StorageFull when it cannot be."""
@@ -107,7 +109,11 @@ class _Call:
             return
         known = facts(self._call.id, record)
         self._calls.output.call_ended(self._index, known)
-        self._calls.journal.called(known, urgent=record.sent and record.side_effect != "read")
+        if record.sent and record.side_effect != "read":
+            self._calls.journal.called(known)
+
+    def _unmade(self) -> CallRecord:
+        return CallRecord(self._call.id, self._call.path, args_bytes=len(self._call.args), started_at=time.time())
 
     async def _attempt(self) -> tuple[bool, bytes]:
         call, calls = self._call, self._calls
@@ -118,12 +124,18 @@ class _Call:
                 args = codec.decode(call.args)
             except FrameError:
                 raise self._refused("invalid_arguments", "the arguments are not a value") from None
-            outcome = await calls.proxy.call(calls.context, call.path, args, meta=call.meta, journal=self)
+            outcome = await calls.proxy.call(
+                calls.context,
+                call.path,
+                args,
+                meta=call.meta,
+                journal=self,
+                args_size=len(call.args),
+                call_id=call.id,
+            )
             return True, outcome.encoded
         except ToolError as e:
-            return False, codec.encode(e.as_dict())
-        except StorageFull:
-            return False, self._broken("it was not made, because its record cannot be stored")
+            return False, _told(e)
         except Exception:
             reference = secrets.token_hex(6)
             _log.exception("a tool call failed unexpectedly", path=call.path, reference=reference)
@@ -131,12 +143,22 @@ class _Call:
 
     def _refused(self, code: ToolErrorCode, message: str) -> ToolError:
         """A call that does not get as far as the proxy, recorded all the same."""
-        self._record.outcome, self._record.code = "failed", code
-        self._close(self._record)
+        record = self._unmade()
+        record.outcome, record.code = "failed", code
+        self._close(record)
         return ToolError(code, message, path=self._call.path)
 
     def _broken(self, why: str) -> bytes:
         return codec.encode(ToolError("internal", f"the call was given up: {why}", path=self._call.path).as_dict())
+
+
+def _told(error: ToolError) -> bytes:
+    """A ToolError as a script gets it; details that cannot cross stay behind."""
+    try:
+        return codec.encode(error.as_dict())
+    except Unserializable:
+        error.details = None
+        return codec.encode(error.as_dict())
 
 
 def facts(id: int, record: CallRecord) -> dict[str, Any]:
@@ -145,14 +167,18 @@ def facts(id: int, record: CallRecord) -> dict[str, Any]:
         "id": id,
         "path": record.path,
         "outcome": record.outcome,
-        "code": record.code,
-        "status": record.status,
-        "decision": record.decision,
-        "rule": record.rule,
         "side_effect": record.side_effect,
         "args_bytes": record.args_bytes,
         "value_bytes": record.value_bytes,
         "started_at": round(record.started_at, 6),
         "duration_ms": round(record.duration_ms, 3),
     }
-    return {key: value for key, value in known.items() if value is not None}
+    if record.code is not None:
+        known["code"] = record.code
+    if record.status is not None:
+        known["status"] = record.status
+    if record.decision is not None:
+        known["decision"] = record.decision
+    if record.rule is not None:
+        known["rule"] = record.rule
+    return known

@@ -70,10 +70,10 @@ class Journal:
         if self._start is None:
             self._add([END, fuel, code], 32)
 
-    def called(self, facts: dict[str, Any], *, urgent: bool) -> None:
-        """Record how a call stands: soon, or (with `urgent`) without waiting for company."""
+    def called(self, facts: dict[str, Any]) -> None:
+        """Record what became of a call with an effect, without waiting for company."""
         self._calls.append(facts)
-        self._post(urgent)
+        self._post(urgent=True)
 
     async def sending(self, facts: dict[str, Any]) -> None:
         """Record, durably and after everything before it, that a call is about to leave. Raises StorageFull."""

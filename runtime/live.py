@@ -172,6 +172,7 @@ class Live:
             result=self.result_packed,
             logs=_pack(out.logs) if over and out.logs else _EMPTY_LIST,
             emitted=_pack(out.emitted) if over and out.emitted else _EMPTY_LIST,
+            calls=_pack(out.calls) if over and out.calls else _EMPTY_LIST,
             timeline=_pack(out.timeline),
         )
 
@@ -183,8 +184,8 @@ class Live:
             self._wall_s = now - self._started
 
 
-def answer_of(row: RunRow, calls: list[dict[str, Any]]) -> RunRecord:
-    """The record that a row and its calls hold."""
+def record_of(row: RunRow) -> RunRecord:
+    """The record that a row holds."""
     return RunRecord(
         run_id=row.id,
         status=row.status,  # type: ignore[arg-type]  # the store keeps what it was given
@@ -194,7 +195,7 @@ def answer_of(row: RunRow, calls: list[dict[str, Any]]) -> RunRecord:
         limit=None if row.limit_hit is None else json.loads(row.limit_hit),
         logs=_unpack(row.logs),
         emitted=_unpack(row.emitted),
-        calls=calls,
+        calls=_unpack(row.calls),
         usage=json.loads(row.usage),
         language=row.language,
         code=row.source,

@@ -237,7 +237,7 @@ class RunMachine:
             return []
         self._in_flight.discard(answer.id)
         self._ready.append(answer)
-        commands: list[Command] = list(self._admit())
+        commands: list[Command] = list(self._admit()) if self._waiting else []
         if self.phase == "paused":
             if not self._in_flight:
                 commands += self._resume()

@@ -18,7 +18,7 @@ from runtime.budgets import BudgetPolicy
 from runtime.calls import Calls, facts
 from runtime.driver import Ending
 from runtime.journal import Journal, call_row
-from runtime.live import Live, answer_of, timeline_of
+from runtime.live import Live, record_of, timeline_of
 from runtime.request import RunRequest, checked
 from runtime.results import TERMINAL, RunEvent, RunPage, RunRecord, RunResult, StoredResult
 from runtime.settle import settle
@@ -88,8 +88,7 @@ class Runs:
         live = self._live.get(run_id)
         if live is not None:
             return live.record()
-        row = await self._row(run_id)
-        return answer_of(row, await self._store.calls(row.n))
+        return await self._recorded(await self._row(run_id))
 
     async def list(self, *, status: str | None, label: str | None, limit: int, cursor: str | None) -> RunPage:
         if status is not None and status not in STATUSES:
@@ -122,10 +121,10 @@ class Runs:
             raise InvalidRequest("after must be the number of an event, or 0")
         live = self._live.get(run_id)
         if live is None:
-            record_row = await self._row(run_id)
-            record = answer_of(record_row, await self._store.calls(record_row.n))
+            row = await self._row(run_id)
+            record = await self._recorded(row)
             answer = RunResult.as_dict(record)
-            for seq, mark in enumerate(timeline_of(record_row), 1):
+            for seq, mark in enumerate(timeline_of(row), 1):
                 if seq > after:
                     yield output.event(seq, mark, record.logs, record.emitted, record.calls, answer)
             return
@@ -148,7 +147,7 @@ class Runs:
     async def result(self, run_id: str) -> Any:
         row = await self._completed(run_id)
         if row.result_ref is None:
-            return answer_of(row, []).result
+            return record_of(row).result
         return json.loads((await self._slice(json.loads(row.result_ref), 0, None)).data)
 
     async def result_slice(self, run_id: str, offset: int, length: int | None) -> StoredResult:
@@ -158,7 +157,7 @@ class Runs:
         row = await self._completed(run_id)
         if row.result_ref is not None:
             return await self._slice(json.loads(row.result_ref), offset, length)
-        whole = document(answer_of(row, []).result)
+        whole = document(record_of(row).result)
         return StoredResult(whole[offset : None if length is None else offset + length], offset, len(whole))
 
     async def call(self, path: str, args: Any, *, meta: bool, principal: str, door: Door, toolkit: str | None) -> Any:
@@ -221,7 +220,7 @@ class Runs:
             raise Conflict("the idempotency key was used for another request", hint="use a new key for a new request")
         if live is None:
             assert row is not None
-            return plain(answer_of(row, await self._store.calls(row.n)))
+            return plain(await self._recorded(row))
         if not wait:
             return live.answer()
         if mine:
@@ -316,7 +315,14 @@ class Runs:
 
     def _listed(self, row: RunRow) -> RunRecord:
         live = self._live.get(row.id)
-        return live.record() if live is not None else answer_of(row, [])
+        return live.record() if live is not None else record_of(row)
+
+    async def _recorded(self, row: RunRow) -> RunRecord:
+        record = record_of(row)
+        if record.error is not None and record.error["code"] == "worker_lost":
+            # The host may have stopped before it wrote the record: what had left by then was written on its own.
+            record.calls = record.calls or await self._store.calls(row.n)
+        return record
 
     async def _row(self, run_id: str) -> RunRow:
         row = await self._store.get(run_id) if isinstance(run_id, str) else None

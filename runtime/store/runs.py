@@ -27,7 +27,7 @@ class Retention:
 
 
 class RunRow(NamedTuple):
-    """A run as stored. JSON columns are text; `input`, `result`, `logs`, `emitted`, `timeline` are msgpack."""
+    """A run as stored. JSON columns are text; `input`, `result`, `logs`, `emitted`, `calls`, `timeline` are msgpack."""
 
     n: int
     id: str
@@ -56,6 +56,7 @@ class RunRow(NamedTuple):
     result: bytes | None
     logs: bytes
     emitted: bytes
+    calls: bytes
     timeline: bytes
 
 
@@ -163,7 +164,7 @@ class RunStore:
         return await self._one("principal = ? AND idempotency_key = ?", principal, key)
 
     async def calls(self, n: int) -> list[dict[str, Any]]:
-        """The calls of run number `n`, in the order in which they came out of the script."""
+        """The calls with an effect of run number `n`, in the order in which they came out of the script."""
         query = "SELECT facts FROM calls WHERE run = ? ORDER BY id"
         rows = await self.database.read(lambda connection: connection.execute(query, (n,)).fetchall())
         return [json.loads(facts) for (facts,) in rows]

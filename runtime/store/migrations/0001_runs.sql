@@ -28,6 +28,7 @@ CREATE TABLE runs (
   result          BLOB,
   logs            BLOB NOT NULL,
   emitted         BLOB NOT NULL,
+  calls           BLOB NOT NULL,
   timeline        BLOB NOT NULL
 );
 CREATE INDEX runs_by_status ON runs (status, n);
@@ -41,7 +42,7 @@ CREATE TABLE run_labels (
 ) WITHOUT ROWID;
 CREATE INDEX run_labels_by_key ON run_labels (key, value, run);
 
--- A call belongs to a run, or (run 0) to somebody who called a tool directly.
+-- Calls with an effect, written before they leave, and those that somebody made directly (run 0).
 CREATE TABLE calls (
   n          INTEGER PRIMARY KEY,
   run        INTEGER NOT NULL,
