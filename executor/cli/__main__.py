@@ -1,0 +1,5 @@
+"""`python -m executor.cli`"""
+
+from executor.cli import main
+
+main()

@@ -1,0 +1,191 @@
+"""A real `executor serve` in a process of its own, and a client that sends exactly the bytes it is told to."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+COMMAND = [sys.executable, "-m", "executor.cli"]
+
+
+@dataclass
+class Reply:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        """The code of a typed error; fails when the answer is none."""
+        error = self.json["error"]
+        assert set(error) <= {"code", "message", "hint", "details", "path", "retryable", "status"}, error
+        assert error["code"]
+        assert error["message"]
+        return str(error["code"])
+
+
+class Server:
+    """A running server. `key` is a valid key of its home."""
+
+    def __init__(self, process: subprocess.Popen[str], home: Path, port: int, key: str, log: Path) -> None:
+        self.process = process
+        self.home = home
+        self.port = port
+        self.key = key
+        self.log = log
+        self.url = f"http://127.0.0.1:{port}"
+
+    def alive(self) -> bool:
+        """Whether the process that was started still serves."""
+        return self.process.poll() is None and self.ask("GET", "/health", key=None).status == 200
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        key: str | None = "own",
+        timeout: float = 60,
+    ) -> Reply:
+        """One request on a connection of its own. `body` is JSON data, or bytes as they are."""
+        sent = {"Content-Type": "application/json"} if body is not None else {}
+        if key is not None:
+            sent["Authorization"] = f"Bearer {self.key if key == 'own' else key}"
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            connection.request(method, path, data, sent | dict(headers or {}))
+            answer = connection.getresponse()
+            named = {name.lower(): value for name, value in answer.getheaders()}
+            return Reply(answer.status, named, answer.read())
+        finally:
+            connection.close()
+
+    def run(self, code: str, **options: Any) -> dict[str, Any]:
+        """The answer to a script."""
+        reply = self.ask("POST", "/run", {"code": code} | options)
+        assert reply.status in (200, 202), reply.body
+        answer: dict[str, Any] = reply.json
+        return answer
+
+    def connect(self, timeout: float = 20) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
+
+    def raw(self, data: bytes, timeout: float = 20) -> bytes:
+        """Everything that comes back for `data` until the server closes; fails when it does not."""
+        with self.connect(timeout) as sock:
+            with suppress(BrokenPipeError, ConnectionResetError):
+                sock.sendall(data)
+            return until_closed(sock)
+
+    def head(self, method: str, path: str, *lines: str, key: bool = True, host: str | None = None) -> bytes:
+        """A request's head, to be sent raw; it asks for the connection to be closed."""
+        named = host if host is not None else f"127.0.0.1:{self.port}"
+        all_lines = [f"{method} {path} HTTP/1.1", f"Host: {named}", "Connection: close", *lines]
+        if key:
+            all_lines.append(f"Authorization: Bearer {self.key}")
+        return ("\r\n".join(all_lines) + "\r\n\r\n").encode("latin-1")
+
+    def logged(self) -> str:
+        return self.log.read_text()
+
+
+def until_closed(sock: socket.socket) -> bytes:
+    received = bytearray()
+    while True:
+        try:
+            data = sock.recv(65536)
+        except ConnectionResetError:
+            return bytes(received)
+        if not data:
+            return bytes(received)
+        received += data
+
+
+def status_of(reply: bytes) -> int:
+    """The status of a raw answer, 0 when there was none."""
+    match = re.match(rb"HTTP/1\.1 (\d{3})", reply)
+    return int(match[1]) if match else 0
+
+
+def body_of(reply: bytes) -> Any:
+    return json.loads(reply.partition(b"\r\n\r\n")[2])
+
+
+def environment(home: Path) -> dict[str, str]:
+    """An environment whose configuration and secrets are the test's own."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("EXECUTOR_")}
+    cache = {"EXECUTOR_CACHE_DIR": os.environ["EXECUTOR_CACHE_DIR"]} if "EXECUTOR_CACHE_DIR" in os.environ else {}
+    return kept | cache | {"EXECUTOR_CONFIG_DIR": str(home / "config"), "COLUMNS": "100"}
+
+
+def cli(
+    home: Path, *arguments: str, input: str | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run one command against `home` to its end."""
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        env=environment(home) | {"EXECUTOR_HOME": str(home)} | dict(env or {}),
+        input=input,
+        stdin=subprocess.DEVNULL if input is None else None,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@contextmanager
+def serving(home: Path, *arguments: str, preexec: Any = None, env: Mapping[str, str] | None = None) -> Iterator[Server]:
+    """A server on a free port with one key, stopped on leaving."""
+    made = cli(home, "key", "create", f"test-{os.urandom(4).hex()}", "--json")
+    assert made.returncode == 0, made.stderr
+    key = json.loads(made.stdout)["key"]
+    log = home / f"server-{os.urandom(4).hex()}.log"
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(
+            [*COMMAND, "serve", "--port", "0", "--home", str(home), "--json", *arguments],
+            env=environment(home) | dict(env or {}),
+            stdin=subprocess.DEVNULL,
+            stderr=stderr,
+            text=True,
+            preexec_fn=preexec,
+        )
+    try:
+        yield Server(process, home, _ready_port(process, log), key, log)
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        process.wait(20)
+
+
+def _ready_port(process: subprocess.Popen[str], log: Path) -> int:
+    """The port that the server says it is ready on. Waits for it by following the log."""
+    with log.open() as lines:
+        while True:
+            ended = process.poll() is not None
+            line = lines.readline()
+            if line.endswith("\n"):
+                said = json.loads(line) if line.startswith("{") else {}
+                if said.get("event") == "ready":
+                    return int(said["url"].rpartition(":")[2])
+            else:
+                assert not ended, f"the server ended before it was ready:\n{log.read_text()}"
+                time.sleep(0.01)
