@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from guest.javascript.positions import POSITIONS
+
 _DECLARATIONS = (
     "static JSValue JS_ThrowStackOverflow(JSContext *ctx);\n",
     """static JSValue JS_ThrowStackOverflow(JSContext *ctx);
@@ -151,6 +153,7 @@ PATCHES: Final[dict[str, list[tuple[str, str]]]] = {
         _RETURN,
         _THROW,
         _FRAMES,
+        *POSITIONS,
     ]
 }
 

@@ -1,0 +1,85 @@
+"""Replacements in the engine's source that make the column of an error that of the text.
+
+The engine counts the columns of the first line from 0, takes the first word behind a blank for the place of everything
+in it, and the place of a call's first argument for that of the call. With these, `a.b(c)` stands at `b`, whatever
+surrounds it, and `null.x` at `null`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_FIRST_LINE = (
+    """    s->mark = s->buf_ptr + min_int(1, input_len);
+    s->eol = s->buf_ptr;
+    s->token.val = ' ';
+""",
+    """    s->mark = s->buf_ptr;
+    s->eol = s->buf_ptr - 1;
+    s->token.val = ' ';
+""",
+)
+
+_WORDS = (
+    """    s->token.col_num = max_int(1, s->mark - s->eol);
+    s->buf_ptr = p;
+""",
+    """    if (s->token.val == TOK_IDENT || (s->token.val >= TOK_FIRST_KEYWORD && s->token.val <= TOK_LAST_KEYWORD))
+        s->mark = s->token.ptr;
+    s->token.col_num = max_int(1, s->mark - s->eol);
+    s->buf_ptr = p;
+""",
+)
+
+_CALLEE = (
+    """        JSFunctionDef *fd = s->cur_func;
+        bool has_optional_chain = false;
+
+        if (s->token.val == TOK_QUESTION_MARK_DOT) {
+""",
+    """        JSFunctionDef *fd = s->cur_func;
+        bool has_optional_chain = false;
+        int callee_line_num = s->token.line_num, callee_col_num = s->token.col_num;
+
+        if (s->token.val == TOK_QUESTION_MARK_DOT) {
+""",
+)
+
+_CALL = (
+    """            parse_func_call2:
+                emit_source_loc(s);
+""",
+    """            parse_func_call2:
+                emit_source_loc_at(s, callee_line_num, callee_col_num);
+""",
+)
+
+_NULL = (
+    """    case TOK_NULL:
+        if (next_token(s))
+            return -1;
+        emit_op(s, OP_null);
+""",
+    """    case TOK_NULL:
+        emit_source_loc(s);
+        if (next_token(s))
+            return -1;
+        emit_op(s, OP_null);
+""",
+)
+
+_THIS = (
+    """    case TOK_THIS:
+        if (next_token(s))
+            return -1;
+        emit_op(s, OP_scope_get_var);
+""",
+    """    case TOK_THIS:
+        emit_source_loc(s);
+        if (next_token(s))
+            return -1;
+        emit_op(s, OP_scope_get_var);
+""",
+)
+
+POSITIONS: Final[list[tuple[str, str]]] = [_FIRST_LINE, _WORDS, _CALLEE, _CALL, _NULL, _THIS]
