@@ -52,13 +52,13 @@ class Parts:
 @asynccontextmanager
 async def assemble(home: str | Path | None, config: Config | None) -> AsyncIterator[Parts]:
     """Start the parts, give them, stop them. Raises ConfigError, StorageFull; then nothing is left running."""
-    directory = None if home is None else Path(home).expanduser().absolute()
+    directory = _directory(home)
     settings = Config.load(directory) if config is None else config
     store = await Store.open(directory, Retention(settings.keep_runs, settings.keep_bytes))
     try:
         async with (
             Toolbox(
-                _toolbox(settings, directory),
+                _toolbox(settings),
                 catalog=store.catalog,
                 policies=store.policies,
                 secrets=store.secrets,
@@ -85,6 +85,10 @@ async def assemble(home: str | Path | None, config: Config | None) -> AsyncItera
         await store.close()
 
 
+def _directory(home: str | Path | None) -> Path | None:
+    return None if home is None else Path(home).expanduser().absolute()
+
+
 def _dispatcher(settings: Config) -> DispatcherSettings:
     return DispatcherSettings(
         workers=settings.workers,
@@ -99,7 +103,7 @@ def _dispatcher(settings: Config) -> DispatcherSettings:
     )
 
 
-def _toolbox(settings: Config, home: Path | None) -> ToolboxSettings:
+def _toolbox(settings: Config) -> ToolboxSettings:
     return ToolboxSettings(
         egress_allow=settings.egress_allow,
         allow_private=settings.allow_private,
