@@ -36,6 +36,7 @@ _MAGIC: Final = b"EXCWASM1"
 _MAC: Final = 32
 _LENGTH: Final = struct.Struct(">I")
 _COMPILE_S: Final = 120
+_KEPT: Final = 16
 
 
 def cache_dir() -> Path:
@@ -64,11 +65,13 @@ class ModuleCache:
         """
         header = _header(wasm, mode)
         key = self._key() if self._private() else None
-        path = self._folder / f"{hashlib.sha256(header).hexdigest()}.cwasm"
-        if key is not None and (code := _verified(path, key, header)) is not None:
-            return code
-        code = compile_apart(wasm, mode)
-        if key is not None:
+        if key is None:
+            return compile_apart(wasm, mode)
+        # The name depends on the key, so that two configurations do not undo each other's entries.
+        path = self._folder / f"{hmac.digest(key, b'name' + header, 'sha256').hex()}.cwasm"
+        code = _verified(path, key, header)
+        if code is None:
+            code = compile_apart(wasm, mode)
             self._keep(path, key, header, code)
         return code
 
@@ -99,9 +102,16 @@ class ModuleCache:
         try:
             _write_new(fresh, _MAGIC + mac + _signed(header) + code)
             fresh.replace(path)
+            self._prune()
         except OSError as e:
             fresh.unlink(missing_ok=True)
             _log.warning("module_not_cached", reason=type(e).__name__)
+
+    def _prune(self) -> None:
+        """Keep the newest entries: each build of a guest leaves some behind."""
+        entries = sorted(self._folder.glob("*.cwasm"), key=lambda entry: entry.stat().st_mtime, reverse=True)
+        for entry in entries[_KEPT:]:
+            entry.unlink(missing_ok=True)
 
 
 def compile_apart(wasm: bytes, mode: str = "fibers") -> bytes:

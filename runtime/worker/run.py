@@ -17,11 +17,37 @@ from runtime.engine.settings import MIB
 from runtime.isolate import Isolate
 from runtime.worker.source import Attempt, Reading
 
+
 STRIPPER_MEMORY: Final = 256 * MIB
 """Bytes of memory for stripping types, which is not the script's own work."""
 
+_STRIPPER: Final = "typescript"
 _LOG_MARGIN: Final = 4096
 _NEARLY: Final = MIB
+
+
+class Verbatim:
+    """The reading of a text whose image takes it as it is; see `runtime.worker.source.Reading`."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._failure: Failure | None = None
+
+    def first(self) -> Attempt:
+        return Attempt("javascript", self._text)
+
+    def refused(self, failure: Failure) -> None:
+        self._failure = failure
+
+    def stripped(self, answer: Any) -> None:
+        raise FrameError("only scripts are stripped of types")
+
+    def failure(self) -> Failure:
+        assert self._failure is not None
+        return self._failure
+
+    def located(self, failure: Failure) -> Failure:
+        return failure
 
 
 class Run:
@@ -36,7 +62,9 @@ class Run:
         self.stepping = True
         """Whether a step has begun and its frame is not sent yet; kept by the worker, under its lock."""
         self._start, self._images = start, images
-        self._reading = Reading(start.source, start.language)
+        scripts = start.language in ("javascript", "typescript")
+        self._image_name = "javascript" if scripts else start.language
+        self._reading = Reading(start.source, start.language) if scripts else Verbatim(start.source)
         self._attempt: Attempt | None = None
         self._isolate: Isolate | None = None
         self._spent = self._peak = self._cpu_ns = self._log_bytes = self._emitted_bytes = self._calls_made = 0
@@ -107,11 +135,11 @@ class Run:
         if fuel <= 0:
             raise Trapped("out_of_fuel")
         if attempt.kind == "strip":
-            self._isolate = Isolate(self._image("typescript"), fuel=fuel, memory_bytes=STRIPPER_MEMORY)
+            self._isolate = Isolate(self._image(_STRIPPER), fuel=fuel, memory_bytes=STRIPPER_MEMORY)
             self._isolate.begin("strip", attempt.text.encode())
             return
         start = self._start
-        self._isolate = Isolate(self._image("javascript"), fuel=fuel, memory_bytes=limits.memory_bytes)
+        self._isolate = Isolate(self._image(self._image_name), fuel=fuel, memory_bytes=limits.memory_bytes)
         self._isolate.begin("start", protocol.start_input(attempt.text, start.input, start.seed, limits), start.now_us)
 
     def _image(self, name: str) -> Image:
@@ -136,7 +164,11 @@ class Run:
     def _outcome(self, said: Output) -> Pending | Ended:
         self._admit(said)
         if said.failure is not None:
-            return self._failed(self._reading.located(said.failure), said.logs, said.emitted)
+            failure = self._reading.located(said.failure)
+            if said.logs or said.emitted or self._isolate is None:
+                return self._failed(failure, said.logs, said.emitted)
+            # A guest that has no memory left fails in a few words, and leaves its output where a trap would.
+            return self._ended(None, failure, *self._unfinished(self._isolate))
         if said.result is not None:
             return self._ended(said.result, None, said.logs, said.emitted)
         if not self._answers_due and said.wake_us is None:
@@ -195,11 +227,16 @@ class Run:
         logs: list[Log] = []
         emitted: list[bytes] = []
         if self._isolate is not None and self._isolate.stepping:
-            logs, emitted = self._isolate.unfinished()
-            self._log_bytes += sum(_bytes(log.text) for log in logs)
-            if self._log_bytes > self._start.limits.log_bytes + _LOG_MARGIN:
-                logs = []
+            logs, emitted = self._unfinished(self._isolate)
         return self._ended(None, _failure(code, message), logs, emitted, recycle=recycle)
+
+    def _unfinished(self, isolate: Isolate) -> tuple[list[Log], list[bytes]]:
+        logs, emitted = isolate.unfinished()
+        self._log_bytes += sum(_bytes(log.text) for log in logs)
+        self._emitted_bytes += sum(map(len, emitted))
+        limits = self._start.limits
+        over = self._log_bytes > limits.log_bytes + _LOG_MARGIN or self._emitted_bytes > limits.result_bytes
+        return ([], []) if over else (logs, emitted)
 
     def _failed(self, failure: Failure, logs: list[Log] | None = None, emitted: list[bytes] | None = None) -> Ended:
         return self._ended(None, failure, logs or [], emitted or [])
