@@ -1,8 +1,8 @@
 """Replacements in the engine's source that make the column of an error that of the text.
 
 The engine counts the columns of the first line from 0, takes the first word behind a blank for the place of everything
-in it, and the place of a call's first argument for that of the call. With these, `a.b(c)` stands at `b`, whatever
-surrounds it, and `null.x` at `null`.
+in it, and the place of a call's first or last argument for that of the call. With these, the call `a.b(c)` stands at
+`b`, whatever surrounds it, and `null.x` at `null`.
 """
 
 from __future__ import annotations
@@ -54,6 +54,26 @@ _CALL = (
 """,
 )
 
+_AFTER_ARGUMENTS = (
+    """            emit_func_call:
+                switch(opcode) {
+""",
+    """            emit_func_call:
+                emit_source_loc_at(s, callee_line_num, callee_col_num);
+                switch(opcode) {
+""",
+)
+
+_AFTER_SPREAD = (
+    """                /* apply function call */
+                switch(opcode) {
+""",
+    """                /* apply function call */
+                emit_source_loc_at(s, callee_line_num, callee_col_num);
+                switch(opcode) {
+""",
+)
+
 _NULL = (
     """    case TOK_NULL:
         if (next_token(s))
@@ -82,4 +102,13 @@ _THIS = (
 """,
 )
 
-POSITIONS: Final[list[tuple[str, str]]] = [_FIRST_LINE, _WORDS, _CALLEE, _CALL, _NULL, _THIS]
+POSITIONS: Final[list[tuple[str, str]]] = [
+    _FIRST_LINE,
+    _WORDS,
+    _CALLEE,
+    _CALL,
+    _AFTER_ARGUMENTS,
+    _AFTER_SPREAD,
+    _NULL,
+    _THIS,
+]

@@ -16,7 +16,7 @@ function strip(code, codeUnits) {
   try {
     nextToken();
     parseBlockBody(tt.eof);
-    if (state.error) return refuse(hinted(state.error.message), state.error.pos, false);
+    if (state.error) return refuse(explained(state.error), state.error.pos, false);
     const tokens = state.tokens;
     const live = marks.filter((mark) => tokens[mark.index] === mark.token);
     const refused = live.find((mark) => mark.kind === "refused" && !mark.token.isType);
@@ -36,8 +36,11 @@ function refuse(message, pos, named) {
   return [false, [message, at.line, at.column, named]];
 }
 
-function hinted(message) {
-  return /<\/[A-Za-z][\w.]*\s*>|<[A-Za-z][\w.]*[^<>]*\/>/.test(input) ? message + " (JSX is not supported)" : message;
+function explained({ message, pos }) {
+  const isJsx = /<\/[A-Za-z][\w.]*\s*>|<[A-Za-z][\w.]*[^<>]*\/>/.test(input);
+  const rest = input.slice(pos, pos + 40);
+  const found = rest.trim() === "" ? "end of the code" : `token '${rest.match(/^(?:[\w$]+|[^])/u)[0]}'`;
+  return message.replace(/^Unexpected token/, "Unexpected " + found) + (isJsx ? " (JSX is not supported)" : "");
 }
 
 function place(code, pos) {
