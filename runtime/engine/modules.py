@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import importlib.metadata
-import importlib.util
 import json
 import os
 import platform
@@ -26,9 +25,11 @@ from typing import Final
 
 import platformdirs
 import structlog
+from wasmtime import _ffi
 
 from bridge.wire.errors import ConfigError
-from runtime.engine import interpreter
+from runtime.engine import interpreter, settings
+from runtime.engine.settings import Mode
 
 _log = structlog.get_logger("executor.engine")
 
@@ -58,7 +59,7 @@ class ModuleCache:
         self._folder = folder if folder is not None else cache_dir() / "compiled"
         self._key_file = key_file if key_file is not None else config_dir() / "cache.key"
 
-    def compiled(self, wasm: bytes, mode: str = "fibers") -> bytes:
+    def compiled(self, wasm: bytes, mode: Mode = "fibers") -> bytes:
         """Native code of `wasm` for this machine, from the cache when it is there and whole.
 
         Raises ConfigError when the module does not compile.
@@ -114,7 +115,7 @@ class ModuleCache:
             entry.unlink(missing_ok=True)
 
 
-def compile_apart(wasm: bytes, mode: str = "fibers") -> bytes:
+def compile_apart(wasm: bytes, mode: Mode = "fibers") -> bytes:
     """Compile in a process of its own. Raises ConfigError when the module does not compile."""
     command = interpreter.command("runtime.engine.compiler", "sys.argv[2]", mode)
     try:
@@ -129,15 +130,13 @@ def compile_apart(wasm: bytes, mode: str = "fibers") -> bytes:
     return done.stdout
 
 
-def _header(wasm: bytes, mode: str) -> bytes:
-    from runtime.engine import settings
-
+def _header(wasm: bytes, mode: Mode) -> bytes:
     facts = {
         "guest": hashlib.sha256(wasm).hexdigest(),
         "wasmtime": importlib.metadata.version("wasmtime"),
         "library": _library_hash(),
         "target": [sys.platform, platform.machine(), _processor()],
-        "settings": settings.described("calls" if mode == "calls" else "fibers"),
+        "settings": settings.described(mode),
     }
     return json.dumps(facts, sort_keys=True).encode()
 
@@ -145,8 +144,6 @@ def _header(wasm: bytes, mode: str) -> bytes:
 @cache
 def _library_hash() -> str:
     """Of the engine's native library: the package's version does not tell which release is inside."""
-    from wasmtime import _ffi
-
     return hashlib.sha256(Path(_ffi.filename).read_bytes()).hexdigest()
 
 
