@@ -6,6 +6,12 @@ from typing import Final
 
 from guest.javascript.positions import POSITIONS
 
+_DISPATCH = (
+    "#if defined(EMSCRIPTEN) || defined(_MSC_VER)\n#define DIRECT_DISPATCH  0\n",
+    "#if defined(__wasm__) || defined(EMSCRIPTEN) || defined(_MSC_VER)\n#define DIRECT_DISPATCH  0\n",
+)
+"""WebAssembly has no computed goto: a switch takes 5 to 10 % fewer instructions than its emulation."""
+
 _DECLARATIONS = (
     "static JSValue JS_ThrowStackOverflow(JSContext *ctx);\n",
     """static JSValue JS_ThrowStackOverflow(JSContext *ctx);
@@ -142,6 +148,7 @@ _FRAMES = (
 
 PATCHES: Final[dict[str, list[tuple[str, str]]]] = {
     "quickjs.c": [
+        _DISPATCH,
         _DECLARATIONS,
         _STACK_OVERFLOW,
         _OUT_OF_MEMORY,

@@ -16,7 +16,7 @@ static JSValue take(JSContext *ctx, JSValueConst from, const char *name) { retur
 static int run_boot(JSContext *ctx, const char *source, size_t len) {
     JSValue natives = JS_NewObject(ctx);
     if (tools_install(ctx, natives) || output_install(ctx, natives) || timers_install(ctx, natives)) return -1;
-    if (text_install(ctx, natives) || random_install(ctx, natives)) return -1;
+    if (values_install(ctx, natives) || text_install(ctx, natives) || random_install(ctx, natives)) return -1;
     JSValue function = JS_Eval(ctx, source, len, BOOT_NAME, JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_STRICT);
     if (JS_IsException(function)) return -2;
     JSValueConst arguments[] = {natives};

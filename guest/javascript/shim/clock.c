@@ -6,11 +6,15 @@
 
 #include "guest.h"
 
-static int64_t now_us;
+static int64_t now_us, start_us;
 
 int64_t clock_read(void) { return ++now_us; }
 
 int64_t clock_now(void) { return now_us; }
+
+int64_t clock_start(void) { return start_us; }
+
+void clock_begin(int64_t at_us) { now_us = start_us = at_us; }
 
 void clock_set(int64_t to_us) {
     if (to_us > now_us) now_us = to_us;

@@ -86,6 +86,9 @@ bool read_bytes(Reader *from, const uint8_t **data, uint32_t *len);  /* str or b
 int64_t clock_read(void);  /* microseconds; each reading moves it on by one */
 int64_t clock_now(void);
 void clock_set(int64_t now_us);
+/* When the run began. */
+int64_t clock_start(void);
+void clock_begin(int64_t now_us);
 
 /* ---- random.c */
 
@@ -135,6 +138,10 @@ bool tools_answer(JSContext *ctx, uint32_t id, bool ok, JSValue value);
 /* ---- text.c: UTF-8 for TextEncoder and TextDecoder */
 
 int text_install(JSContext *ctx, JSValueConst natives);
+
+/* ---- values.c */
+
+int values_install(JSContext *ctx, JSValueConst natives);
 
 /* ---- boot.c: the JavaScript part of the SDK, run once when the image is built */
 

@@ -255,7 +255,7 @@ EXPORT(start) uint64_t guest_start(const uint8_t *data, uint32_t len, int64_t no
     uint32_t fields, source_len, input_len;
     const uint8_t *source, *input;
     uint64_t seed;
-    clock_set(now_us);
+    clock_begin(now_us);
     JS_UpdateStackTop(guest_rt);
     if (!read_array(&reader, &fields) || fields != 4 || !read_bytes(&reader, &source, &source_len) ||
         !read_bytes(&reader, &input, &input_len) || !read_uint(&reader, &seed) || !read_limits(&reader, &limits) ||

@@ -114,9 +114,16 @@ static JSValue native_now(JSContext *ctx, JSValueConst this_value, int argc, JSV
     return JS_NewFloat64(ctx, (double)clock_read() / 1000);
 }
 
+/* natives.startTime() -> milliseconds */
+static JSValue native_start(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv) {
+    (void)this_value, (void)argc, (void)argv;
+    return JS_NewFloat64(ctx, (double)clock_start() / 1000);
+}
+
 int timers_install(JSContext *ctx, JSValueConst natives) {
     JS_SetPropertyStr(ctx, natives, "setTimer", JS_NewCFunction(ctx, native_set, "", 3));
     JS_SetPropertyStr(ctx, natives, "clearTimer", JS_NewCFunction(ctx, native_clear, "", 1));
     JS_SetPropertyStr(ctx, natives, "now", JS_NewCFunction(ctx, native_now, "", 0));
+    JS_SetPropertyStr(ctx, natives, "startTime", JS_NewCFunction(ctx, native_start, "", 0));
     return 0;
 }

@@ -1,0 +1,56 @@
+// What a script finds. Everything here can be shadowed or replaced by the script; nothing here is needed to end a run.
+const define = (name, value, enumerable = false) =>
+  defineProperty(globalThis, name, { __proto__: null, value, writable: true, enumerable, configurable: true });
+
+const timer = (name, repeats) => {
+  const set = (callback, delay = 0, ...args) => {
+    if (typeof callback !== "function") throw new TypeError(`${name}: a function is expected`);
+    return natives.setTimer(args.length ? () => apply(callback, undefined, args) : callback, delay, repeats);
+  };
+  return defineProperty(set, "name", { __proto__: null, value: name, configurable: true });
+};
+const clearTimer = (name) =>
+  defineProperty((id) => { if (typeof id === "number") natives.clearTimer(id); }, "name", { __proto__: null, value: name, configurable: true });
+
+const immediate = (callback, ...args) => {
+  if (typeof callback !== "function") throw new TypeError("setImmediate: a function is expected");
+  return natives.setTimer(() => apply(callback, undefined, args), 0, false);
+};
+
+const noFetch = () =>
+  misuse("fetch is not available in a script: it has no network of its own. Call a tool instead; find one with " +
+    'await tools.search("what you need")');
+
+// Absent on purpose: what would block, share memory, or run code when the collector pleases.
+for (const name of ["SharedArrayBuffer", "Atomics", "FinalizationRegistry", "gc"]) delete globalThis[name];
+
+define("tools", natives.tools);
+define("ToolError", ToolError);
+define("emit", natives.emit);
+define("input", undefined);
+define("console", consoleMethods);
+tag(consoleMethods, "console");
+define("setTimeout", timer("setTimeout", false));
+define("setInterval", timer("setInterval", true));
+define("setImmediate", immediate);
+define("clearTimeout", clearTimer("clearTimeout"));
+define("clearInterval", clearTimer("clearInterval"));
+define("clearImmediate", clearTimer("clearImmediate"));
+define("structuredClone", structuredClone);
+define("fetch", noFetch);
+define("URL", URL);
+define("URLSearchParams", URLSearchParams);
+define("TextEncoder", TextEncoder);
+define("TextDecoder", TextDecoder);
+define("Event", Event);
+define("CustomEvent", CustomEvent);
+define("EventTarget", EventTarget);
+define("AbortController", AbortController);
+define("AbortSignal", AbortSignal);
+define("crypto", new Crypto());
+define("performance", tag({
+  now() { return natives.now() - natives.startTime(); },
+  get timeOrigin() { return natives.startTime(); },
+}, "Performance"));
+
+return { __proto__: null, toolError, inspect, settle, special, unhandled };
