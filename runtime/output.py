@@ -26,6 +26,8 @@ RESULT: Final = 5
 Mark = tuple[int, Any]
 """A kind and what it points at: a status name, or an index into logs, emitted values or calls."""
 
+MARKER: Final = ("warn", "… log truncated")
+"""Level and text of the line that ends a log that was cut; `truncated` is true in it."""
 MAX_EMITTED: Final = 10_000
 _LINE_COST: Final = 1
 """Bytes that a log line costs besides its text, so that empty lines end too."""
@@ -55,7 +57,10 @@ class Output:
         self._mark(STATUS, status)
 
     def log(self, lines: Iterable[frames.Log]) -> None:
-        """Keep log lines up to the limit; the first that does not fit is cut, and a marker says so."""
+        """Keep log lines up to the limit; the first that does not fit is cut, and a marker says so.
+
+        A guest cuts its log itself, with the same marker; the limit here is for a guest that does not.
+        """
         for level, text in lines:
             if self._truncated:
                 return
@@ -67,8 +72,7 @@ class Output:
                     self._say(level, kept)
                 self.log_bytes = self._log_limit
                 self._truncated = True
-                self.logs.append(truncation_marker(self._log_limit))
-                self._mark(LOG, len(self.logs) - 1)
+                self._say(*MARKER)
                 return
             self.log_bytes += size
             self._say(level, text)
@@ -127,7 +131,10 @@ class Output:
         self._listeners.discard(listener)
 
     def _say(self, level: str, text: str) -> None:
-        self.logs.append({"level": level, "text": text})
+        line: dict[str, Any] = {"level": level, "text": text}
+        if (level, text) == MARKER:
+            line["truncated"] = True
+        self.logs.append(line)
         self._mark(LOG, len(self.logs) - 1)
 
     def _mark(self, kind: int, what: Any) -> None:
@@ -150,10 +157,6 @@ class OutputTooLarge(Unserializable):
 
 NotAValue = (FrameError, Unserializable)
 """What `Output.emit` raises for bytes that are no value: only a rogue guest sends them."""
-
-
-def truncation_marker(limit: int) -> dict[str, Any]:
-    return {"level": "system", "text": f"[log truncated: {limit} bytes is the limit]", "truncated": True}
 
 
 def event(
