@@ -158,6 +158,10 @@ class Link(asyncio.Protocol):
     async def close(self, reason: str = "the worker was stopped") -> int:
         """End the process and wait until it is reaped; its exit code."""
         self.kill(reason)
+        return await self.ended()
+
+    async def ended(self) -> int:
+        """Wait until the process has ended and is reaped; its exit code, negative for a signal."""
         return await asyncio.shield(self._reaped)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
