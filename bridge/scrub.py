@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 from collections.abc import Iterable
 from itertools import compress
 from typing import Any, Final
@@ -30,6 +31,9 @@ def forms(secret: str) -> set[bytes]:
     url = quote(raw, safe="")
     found |= {url.encode(), _lower_escapes(url).encode(), quote(raw, safe="/").encode()}
     found |= {json.dumps(secret)[1:-1].encode(), html.escape(secret).encode("utf-8", "surrogatepass")}
+    units = raw.decode("utf-8", "surrogatepass").encode("utf-16-be", "surrogatepass")
+    escapes = "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+    found |= {escapes.encode(), re.sub("[a-f0-9]{4}", lambda match: match[0].upper(), escapes).encode()}
     for shift in range(3):
         # Characters that also depend on the neighbours of the secret are cut off both ends.
         text = base64.b64encode(b"\0" * shift + raw)

@@ -88,6 +88,7 @@ def checker(schema: Schema | None, definitions: Mapping[str, Schema], *, trusted
         Draft202012Validator.check_schema(whole)
     else:
         whole = bounded(whole)
+        uncircled(whole.get("$defs", {}))
     accepted = list(whole.get("properties", {})) if whole.get("additionalProperties") is False else None
     validator = _Validator(whole, registry=_ANY_REFERENCE)
 
@@ -163,6 +164,40 @@ def bounded(schema: Any) -> Any:
     if isinstance(required, list) and isinstance(properties, dict):
         out["required"] = [name for name in required if not _read_only(properties.get(name))]
     return out
+
+
+def uncircled(definitions: dict[str, Any]) -> None:
+    """Cut references that come back to their definition at the same place in the value (`Pet` is one of `Cat`, `Cat`
+    is all of `Pet` …): to follow them says nothing more and never ends. Changes `definitions` in place."""
+    finished: set[str] = set()
+
+    def visit(name: str, above: tuple[str, ...]) -> None:
+        for node in _in_place(definitions[name]):
+            target = node["$ref"][8:]
+            if target == name or target in above:
+                del node["$ref"]
+            elif target in definitions and target not in finished:
+                visit(target, (*above, name))
+        finished.add(name)
+
+    for name in definitions:
+        if name not in finished:
+            visit(name, ())
+
+
+def _in_place(schema: Any) -> list[dict[str, Any]]:
+    """The references of a schema that apply to the very value that it applies to."""
+    found, stack = [], [schema]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict):
+            if str(node.get("$ref", "")).startswith("#/$defs/"):
+                found.append(node)
+            stack.extend(node[key] for key in ("not", "if", "then", "else") if key in node)
+            for key in ("allOf", "anyOf", "oneOf"):
+                stack.extend(node.get(key, ()))
+            stack.extend(node.get("dependentSchemas", {}).values())
+    return found
 
 
 def _read_only(schema: Any) -> bool:
