@@ -6,6 +6,7 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -28,6 +29,9 @@ COMPILE: Final = (
     *("-O3", "-DNDEBUG", "-D_GNU_SOURCE", "-fno-strict-aliasing", "-fwrapv", "-fno-sanitize=all"),
     *("-ffile-prefix-map=.=.", "-g0"),
 )
+
+
+_INCLUDE: Final = re.compile(rb'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
 class BuildFailed(RuntimeError):
@@ -143,21 +147,17 @@ class Compiler:
         (cache / "objects").mkdir(parents=True, exist_ok=True)
 
     def compile(self, folder: Path, sources: Sequence[str], *flags: str) -> list[Path]:
-        """Compile files of `folder` side by side, the largest first. Every file in it may be included by any other."""
-        headers = hashlib.sha256()
-        for path in sorted(folder.iterdir()):
-            if path.suffix == ".h" or path.name not in sources:
-                headers.update(path.name.encode() + b"\0" + path.read_bytes())
-        order = sorted(sources, key=lambda name: -(folder / name).stat().st_size)
+        """Compile files of `folder` side by side, the largest first."""
+        order = sorted(sources, key=lambda name: -sum(len(part) for part in _with_includes(folder, name).values()))
         with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-            made = dict(
-                zip(order, pool.map(lambda n: self._object(folder, n, flags, headers.digest()), order), strict=True)
-            )
+            made = dict(zip(order, pool.map(lambda name: self._object(folder, name, flags), order), strict=True))
         return [made[name] for name in sources]
 
-    def _object(self, folder: Path, name: str, flags: Sequence[str], headers: bytes) -> Path:
+    def _object(self, folder: Path, name: str, flags: Sequence[str]) -> Path:
         command = [*TARGET, *COMPILE, *flags]
-        key = hashlib.sha256(repr((command, lock()["ziglang"], name)).encode() + headers + (folder / name).read_bytes())
+        key = hashlib.sha256(repr((command, lock()["ziglang"], name)).encode())
+        for part, body in sorted(_with_includes(folder, name).items()):
+            key.update(part.encode() + b"\0" + hashlib.sha256(body).digest())
         kept = self.cache / "objects" / f"{key.hexdigest()}.o"
         if not kept.exists():
             with tempfile.TemporaryDirectory(dir=self.cache / "objects") as stage:
@@ -176,3 +176,17 @@ class Compiler:
             ]
             run([self.zig, "cc", *TARGET, "-O3", *wanted, *objects, "-o", out], cwd=Path(stage), env=self.env)
             return out.read_bytes()
+
+
+def _with_includes(folder: Path, name: str) -> dict[str, bytes]:
+    """The file and every file of `folder` that it includes, by name."""
+    found: dict[str, bytes] = {}
+    wanted = [name]
+    while wanted:
+        part = wanted.pop()
+        path = folder / part
+        if part in found or not path.exists():
+            continue
+        found[part] = path.read_bytes()
+        wanted += [include.decode() for include in _INCLUDE.findall(found[part])]
+    return found

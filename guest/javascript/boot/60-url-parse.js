@@ -109,6 +109,37 @@ const punycode = (label) => {
   return out;
 };
 
+// Whether the part after "xn--" stands for a label that needs it: what it decodes to must encode to it again.
+const isPunycode = (encoded) => {
+  const points = [];
+  const dash = lastIndexOf(encoded, "-");
+  for (let i = 0; i < dash; i++) push(points, charCode(encoded, i));
+  let n = 0x80;
+  let i = 0;
+  let bias = 72;
+  for (let at = dash < 0 ? 0 : dash + 1; at < encoded.length; ) {
+    const before = i;
+    for (let weight = 1, k = 36; ; k += 36) {
+      const c = charCode(encoded, at++);
+      const digit = isDigit(c) ? c - 22 : isAlpha(c) ? (c | 32) - 97 : 36;
+      if (!(digit < 36)) return false;
+      i += digit * weight;
+      const t = k <= bias ? 1 : k >= bias + 26 ? 26 : k - bias;
+      if (digit < t) break;
+      weight *= 36 - t;
+      if (i > 0x7fffffff || weight > 0x7fffffff) return false;
+    }
+    bias = adaptBias(i - before, points.length + 1, before === 0);
+    n += floor(i / (points.length + 1));
+    i %= points.length + 1;
+    if (n > 0x10ffff || (n >= 0xd800 && n < 0xe000)) return false;
+    splice(points, i++, 0, n);
+  }
+  let label = "";
+  for (let j = 0; j < points.length; j++) label += fromCodePoint(points[j]);
+  return !isAscii(label) && mapDomain(label) === label && punycode(label) === encoded;
+};
+
 const adaptBias = (delta, count, first) => {
   delta = first ? floor(delta / 700) : delta >> 1;
   delta += floor(delta / count);
@@ -147,7 +178,10 @@ const mapDomain = (text) => {
 const domainToAscii = (domain) => {
   const labels = splitText(isAscii(domain) ? lower(domain) : mapDomain(domain), ".");
   for (let i = 0; i < labels.length; i++) {
-    if (isAscii(labels[i])) continue;
+    if (isAscii(labels[i])) {
+      if (startsWith(labels[i], "xn--") && !isPunycode(slice(labels[i], 4))) return null;
+      continue;
+    }
     const encoded = punycode(labels[i]);
     if (encoded === null) return null;
     labels[i] = `xn--${encoded}`;
