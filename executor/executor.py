@@ -113,18 +113,22 @@ class Executor:
         return await self._parts.runs.cancel(run_id)
 
     @overload
-    async def run_result(self, run_id: str) -> Any: ...
+    async def run_result(self, run_id: str, *, emitted: int | None = None) -> Any: ...
     @overload
-    async def run_result(self, run_id: str, *, offset: int, length: int | None = None) -> StoredResult: ...
-    async def run_result(self, run_id: str, *, offset: int | None = None, length: int | None = None) -> Any:
-        """The whole result of a completed run as a Python value, inline or stored.
+    async def run_result(
+        self, run_id: str, *, emitted: int | None = None, offset: int, length: int | None = None
+    ) -> StoredResult: ...
+    async def run_result(
+        self, run_id: str, *, emitted: int | None = None, offset: int | None = None, length: int | None = None
+    ) -> Any:
+        """The whole result of a completed run as a Python value, inline or stored; with `emitted`, that emitted value.
 
-        With `offset` (and `length`, bytes), a StoredResult: that slice of the result's JSON document. Raises NotFound,
+        With `offset` (and `length`, bytes), a StoredResult: that slice of the value's JSON document. Raises NotFound,
         Conflict when the run has no result, InvalidRequest for a slice that is not one.
         """
-        if offset is None:
-            return await self._parts.runs.result(run_id)
-        return await self._parts.runs.result_slice(run_id, offset, length)
+        if offset is None and length is None:
+            return await self._parts.runs.result(run_id, emitted)
+        return await self._parts.runs.result_slice(run_id, emitted, 0 if offset is None else offset, length)
 
     # Tools
 

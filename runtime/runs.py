@@ -13,19 +13,18 @@ import structlog
 from bridge.calls import CallContext, CallOutcome, CallRecord, Door
 from bridge.proxy import ToolProxy
 from bridge.wire.errors import Conflict, InvalidRequest, NotFound, Overloaded, RequestRefused, StorageFull
-from runtime import output, run
+from runtime import output, run, values
 from runtime.budgets import BudgetPolicy
 from runtime.calls import Calls, facts
 from runtime.driver import Ending
 from runtime.journal import Journal, call_row
-from runtime.live import Live, record_of, timeline_of
+from runtime.live import Live, record_of, reference_in, timeline_of
 from runtime.request import RunRequest, checked
 from runtime.results import TERMINAL, RunEvent, RunPage, RunRecord, RunResult, StoredResult
 from runtime.settle import settle
 from runtime.slot import Sink, Slot
 from runtime.store.runs import NO_RUN, RunRow, RunStore
 from runtime.tasks import Tasks
-from runtime.values import document
 
 STATUSES: Final = ("queued", "running", "waiting", *sorted(TERMINAL))
 MAX_PAGE: Final = 500
@@ -144,20 +143,20 @@ class Runs:
         finally:
             out.forget(listener)
 
-    async def result(self, run_id: str) -> Any:
-        row = await self._completed(run_id)
-        if row.result_ref is None:
-            return record_of(row).result
-        return json.loads((await self._slice(json.loads(row.result_ref), 0, None)).data)
+    async def result(self, run_id: str, emitted: int | None) -> Any:
+        """See `Executor.run_result`."""
+        n, value, ref = await self._held(run_id, emitted)
+        return value if ref is None else values.from_json(json.loads((await self._slice(n, ref, 0, None)).data))
 
-    async def result_slice(self, run_id: str, offset: int, length: int | None) -> StoredResult:
-        for name, value in (("offset", offset), ("length", 0 if length is None else length)):
-            if type(value) is not int or value < 0:
+    async def result_slice(self, run_id: str, emitted: int | None, offset: Any, length: Any) -> StoredResult:
+        """See `Executor.run_result`."""
+        for name, figure in (("offset", offset), ("length", 0 if length is None else length)):
+            if type(figure) is not int or figure < 0:
                 raise InvalidRequest(f"{name} must be a whole number, 0 or more")
-        row = await self._completed(run_id)
-        if row.result_ref is not None:
-            return await self._slice(json.loads(row.result_ref), offset, length)
-        whole = document(record_of(row).result)
+        n, value, ref = await self._held(run_id, emitted)
+        if ref is not None:
+            return await self._slice(n, ref, offset, length)
+        whole = values.document(value)
         return StoredResult(whole[offset : None if length is None else offset + length], offset, len(whole))
 
     async def call(self, path: str, args: Any, *, meta: bool, principal: str, door: Door, toolkit: str | None) -> Any:
@@ -330,20 +329,28 @@ class Runs:
             raise NotFound("there is no such run", hint="`GET /runs` lists the runs that are kept")
         return row
 
-    async def _completed(self, run_id: str) -> RunRow:
+    async def _held(self, run_id: str, emitted: int | None) -> tuple[int, Any, dict[str, Any] | None]:
+        """The number of a run, and its result or emitted value: itself, or the reference to its blob."""
         live = self._live.get(run_id)
-        status = live.status if live is not None else None
         row = await self._row(run_id) if live is None else live.row()
-        if (status or row.status) != "completed":
-            raise Conflict(f"the run has no result: it is {status or row.status}")
-        return row
+        if emitted is None:
+            if row.status != "completed":
+                raise Conflict(f"the run has no result: it is {row.status}")
+            return row.n, record_of(row).result, None if row.result_ref is None else json.loads(row.result_ref)
+        if row.ended_at is None:
+            raise Conflict(f"the run is {row.status}: what it emits is in its events")
+        all_emitted = record_of(row).emitted
+        if type(emitted) is not int or not 0 <= emitted < len(all_emitted):
+            raise NotFound(f"the run emitted {len(all_emitted)} values")
+        value = all_emitted[emitted]
+        return row.n, value, reference_in(value)
 
-    async def _slice(self, ref: dict[str, Any], offset: int, length: int | None) -> StoredResult:
-        found = await self._store.blob(bytes.fromhex(ref["sha256"]), offset, length)
+    async def _slice(self, n: int, ref: dict[str, Any], offset: int, length: int | None) -> StoredResult:
+        found = await self._store.blob(n, bytes.fromhex(ref["sha256"]), offset, length)
         if found is None:
-            raise NotFound("the stored result is gone")
+            raise NotFound("the stored value is gone")
         data, total = found
-        return StoredResult(data, offset, total, ref["media_type"])
+        return StoredResult(data, offset, total)
 
 
 class _Direct:

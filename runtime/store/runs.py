@@ -189,11 +189,17 @@ class RunStore:
         rows = await self.database.read(lambda connection: connection.execute(query, (*values, limit)).fetchall())
         return [RunRow(*row) for row in rows]
 
-    async def blob(self, sha256: bytes, offset: int = 0, length: int | None = None) -> tuple[bytes, int] | None:
-        """The bytes of a blob from `offset` on and its whole size; None when there is no such blob."""
+    async def blob(
+        self, run: int, sha256: bytes, offset: int = 0, length: int | None = None
+    ) -> tuple[bytes, int] | None:
+        """The bytes of a blob from `offset` on and its whole size; None when run number `run` has no such blob."""
 
         def read(connection: sqlite3.Connection) -> tuple[bytes, int] | None:
-            found = connection.execute("SELECT n, length(data) FROM blobs WHERE sha256 = ?", (sha256,)).fetchone()
+            query = (
+                "SELECT b.n, length(b.data) FROM blobs b JOIN blob_uses u ON u.sha256 = b.sha256 "
+                "WHERE b.sha256 = ? AND u.run = ?"
+            )
+            found = connection.execute(query, (sha256, run)).fetchone()
             if found is None:
                 return None
             n, total = found
