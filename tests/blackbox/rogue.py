@@ -14,6 +14,7 @@ from runtime.engine.modules import ModuleCache
 
 IO = 65_536
 OUT = 131_072
+ROOM = OUT + 32_768
 PAGES = 4
 SIZE = PAGES * 65_536
 
@@ -37,7 +38,7 @@ def guest(
     start: str | bytes = DONE,
     resume: str | bytes = DONE,
     *,
-    alloc: str = f"(i32.const {OUT})",
+    alloc: str = f"(i32.const {ROOM})",
     dealloc: str = "",
     tail: bytes = b"",
     globals_: str = "",
