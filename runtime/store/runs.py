@@ -15,7 +15,8 @@ from runtime.store.sqlite import Database
 NO_RUN: Final = 0
 """The run number of a call that somebody made directly."""
 PRUNE_EVERY: Final = 64
-"""Runs between two looks at the retention caps."""
+"""Runs between two looks at the retention caps; each `PRUNE_BYTES` of stored values count as one more."""
+PRUNE_BYTES: Final = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ class RunStore:
             for blob in blobs:
                 put_blob(connection, row.n, blob)
             _put(connection, row if whole() else row._replace(journal_whole=0))
-            self._since_prune += 1
+            self._since_prune += 1 + sum(map(len, blobs)) // PRUNE_BYTES
             if self._since_prune >= PRUNE_EVERY:
                 self._prune(connection)
 
@@ -223,12 +224,12 @@ class RunStore:
     def _prune(self, connection: sqlite3.Connection) -> None:
         self._since_prune = 0
         (count,) = connection.execute("SELECT count(*) FROM runs").fetchone()
-        excess = count - self._retention.runs
-        if excess <= 0 and _used_bytes(connection) > self._retention.bytes:
-            excess = count // 10 + 1
-        if excess > 0:
-            query = "SELECT n FROM runs WHERE ended_at IS NOT NULL ORDER BY n LIMIT ?"
-            _forget(connection, [n for (n,) in connection.execute(query, (excess,))])
+        forgotten = _forget_oldest(connection, count - self._retention.runs)
+        while _used_bytes(connection) > self._retention.bytes and forgotten < count:
+            some = _forget_oldest(connection, (count - forgotten) // 10 + 1)
+            if not some:
+                break
+            forgotten += some
         connection.execute(
             "DELETE FROM calls WHERE run = 0 AND id <= (SELECT max(id) FROM calls WHERE run = 0) - ?",
             (self._retention.runs,),
@@ -273,8 +274,18 @@ def _recover(connection: sqlite3.Connection, now: float) -> tuple[int, int, int]
     return lost, last, direct
 
 
+def _forget_oldest(connection: sqlite3.Connection, how_many: int) -> int:
+    """Forget the oldest ended runs; how many there were to forget."""
+    query = "SELECT n FROM runs WHERE ended_at IS NOT NULL ORDER BY n LIMIT ?"
+    numbers = [n for (n,) in connection.execute(query, (max(0, how_many),))]
+    _forget(connection, numbers)
+    return len(numbers)
+
+
 def _forget(connection: sqlite3.Connection, numbers: Iterable[int]) -> None:
     each = [(n,) for n in numbers]
+    if not each:
+        return
     for table, column in (("run_labels", "run"), ("calls", "run"), ("journal", "run"), ("runs", "n")):
         connection.executemany(f"DELETE FROM {table} WHERE {column} = ?", each)  # noqa: S608 - our own names
     orphans = connection.executemany("DELETE FROM blob_uses WHERE run = ?", each).rowcount
