@@ -13,10 +13,11 @@ function strip(code, codeUnits) {
   state = new State();
   nextContextId = 1;
   marks = [];
+  furthest = null;
   try {
     nextToken();
     parseBlockBody(tt.eof);
-    if (state.error) return refuse(explained(state.error), state.error.pos, false);
+    if (state.error) return refuse(explained(furthest), furthest.pos, false);
     const tokens = state.tokens;
     const live = marks.filter((mark) => tokens[mark.index] === mark.token);
     const refused = live.find((mark) => mark.kind === "refused" && !mark.token.isType);
@@ -72,6 +73,9 @@ const NEWLINE = /[\n\u2028\u2029]/;
 let units;
 let marks = [];
 let classBrace = 0;
+let furthest = null;
+let sawReturnType = false;
+let noReturnType = false;
 
 /** Remember something about a token. Backtracking may drop the token; then the mark is not live. */
 function mark(index, kind, value) {
@@ -81,6 +85,13 @@ function mark(index, kind, value) {
 function markTypes(from, to) {
   for (let i = from; i < to; i++) state.tokens[i].isType = true;
 }
+
+const unexpectedBase = unexpected;
+/** Of all the ways that were tried, the one that got furthest made the mistake that is worth knowing. */
+unexpected = function (message = "Unexpected token", pos = state.start) {
+  if (!state.error && (furthest === null || pos > furthest.pos)) furthest = { message, pos };
+  unexpectedBase(message, pos);
+};
 
 next = function () {
   const { type, contextualKeyword, start, end, isType } = state;
@@ -141,6 +152,39 @@ function isTypeOperator() {
   const keyword = state.contextualKeyword;
   return keyword === ContextualKeyword._as || keyword === ContextualKeyword._satisfies;
 }
+
+/** `a ? (b) : c => d`: where no colon follows, what was read as a return type was none. */
+baseParseConditional = function (noIn) {
+  if (state.type !== tt.question) return;
+  next();
+  const before = state.snapshot();
+  const outer = { sawReturnType, noReturnType };
+  sawReturnType = false;
+  noReturnType = false;
+  parseMaybeAssign();
+  if (sawReturnType && !state.error && state.type !== tt.colon) {
+    state.restoreFromSnapshot(before);
+    noReturnType = true;
+    parseMaybeAssign();
+  }
+  ({ sawReturnType, noReturnType } = outer);
+  expect(tt.colon);
+  parseMaybeAssign(noIn);
+};
+
+const tsParseArrowBase = tsParseArrow;
+tsParseArrow = function () {
+  const isTyped = state.type === tt.colon;
+  if (isTyped && noReturnType) return false;
+  const isArrow = tsParseArrowBase();
+  if (isArrow && isTyped) sawReturnType = true;
+  return isArrow;
+};
+
+tsCheckLineTerminator = function (isBeforeToken) {
+  if (isBeforeToken) return next();
+  return state.type !== tt.semi && !canInsertSemicolon(); // `type;` is an expression, its semicolon not yet to be read
+};
 
 const parseClassMemberBase = parseClassMember;
 parseClassMember = function (memberStart, classContextId) {
@@ -440,13 +484,8 @@ class Eraser {
   /** `(a): \n T =>` : an arrow must be on the line of its parenthesis, so that goes to the arrow. */
   movedParen(paren, start, arrow) {
     this.erase(paren.start, paren.end);
-    if (this.code[arrow - 1] === "\n") {
-      this.erase(start, arrow);
-      this.insert(arrow, ")");
-    } else {
-      this.erase(start, arrow - 1);
-      this.edits.push({ start: arrow - 1, end: arrow, text: ")", moves: false });
-    }
+    this.erase(start, arrow - 1);
+    this.edits.push({ start: arrow - 1, end: arrow, text: ")", moves: false });
   }
 
   /** Type parameters, type arguments and `<T>x`; the index of the token to go on with. */
