@@ -24,11 +24,13 @@ def _read(path: str) -> str:
         raise SecretMissing("the path of a file secret is absolute")
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "rb") as file:
-            facts = os.fstat(file.fileno())
+        try:
+            facts = os.fstat(descriptor)
             if not stat.S_ISREG(facts.st_mode) or facts.st_mode & stat.S_IWOTH:
                 raise SecretMissing(f"{path} is not a regular file, or anyone may write to it")
-            data = file.read(MAX_BYTES + 1)
+            data = os.read(descriptor, MAX_BYTES + 1)
+        finally:
+            os.close(descriptor)
     except OSError as e:
         raise SecretMissing(f"{path} cannot be read ({e.strerror})") from None
     if len(data) > MAX_BYTES:

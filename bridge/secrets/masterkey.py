@@ -45,8 +45,8 @@ def read(path: Path) -> bytes | None:
         raise ConfigError(
             "The master key file cannot be opened: it is a symbolic link or not readable.", hint=_NEVER_REPLACED
         ) from None
-    with os.fdopen(descriptor, "rb") as file:
-        facts = os.fstat(file.fileno())
+    try:
+        facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):
             raise ConfigError("The master key file is not a regular file.", hint=_NEVER_REPLACED)
         if facts.st_mode & 0o077 or facts.st_uid not in (os.getuid(), 0):
@@ -54,7 +54,9 @@ def read(path: Path) -> bytes | None:
                 f"The master key file must be its owner's alone, but its mode is {stat.S_IMODE(facts.st_mode):04o}.",
                 hint="chmod 600 it, and change the key if others may have read it.",
             )
-        return _parsed(file.read(1024))
+        return _parsed(os.read(descriptor, 1024))
+    finally:
+        os.close(descriptor)
 
 
 def _parsed(data: bytes) -> bytes:

@@ -137,15 +137,15 @@ def _target(base: Url, args: dict[str, Any]) -> Url:
 
 
 def _veiled(path: str) -> bool:
-    """Whether decoding `path` once or more would show dot segments that are not there now."""
+    """Whether some server could find dot segments in `path`: behind a parameter, or by decoding once or more."""
     for _ in range(4):
+        segments = re.split(r"[/\\]", path)
+        if any(segment.partition(";")[0] in (".", "..") for segment in segments):
+            return True
         decoded = unquote(path)
         if decoded == path:
             return False
         path = decoded
-        segments = re.split(r"[/\\]", path)
-        if any(segment.partition(";")[0] in (".", "..") for segment in segments):
-            return True
     return True
 
 

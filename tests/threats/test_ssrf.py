@@ -172,7 +172,7 @@ async def test_one_private_address_among_the_answers_spoils_them_all(answers: li
 
 @pytest.mark.parametrize("flip", [0, 1, 2, 5])
 async def test_a_name_that_changes_its_address_never_leads_inside(flip: int) -> None:
-    """SSRF-17: each connection asks once and dials what it was told. 127.0.0.2 counts as public; nobody listens there."""
+    """SSRF-17: each connection asks once and dials what it was told. 127.0.0.2 counts as public here."""
     async with upstream() as inside:
         resolver = Resolver(flip_test=[["127.0.0.2"]] * flip + [["127.0.0.1"]])
         url = parse_url(f"http://flip.test:{inside.port}/")
