@@ -89,7 +89,6 @@ REFUSED: Final[dict[str, bytes]] = {
     "custom page sizes": bytes.fromhex("0061736d01000000050401080100"),
     "stack switching": bytes.fromhex("0061736d010000000106026000005d00"),
     "wide arithmetic": bytes.fromhex("0061736d0100000001080160027e7e027e7e030201000a0a01080020002001fc160b"),
-    "components": bytes.fromhex("0061736d0d000100"),
 }
 """For each feature the smallest module that uses it."""
 
