@@ -28,6 +28,8 @@ from runtime.tasks import Tasks
 
 STATUSES: Final = ("queued", "running", "waiting", *sorted(TERMINAL))
 MAX_PAGE: Final = 500
+CLOSE_S: Final = 30.0
+"""How long closing waits for runs to end; a worker's grace is far shorter."""
 RETRY_S: Final = 1.0
 """How often the record of a run that ended on a full disk is tried again."""
 
@@ -65,8 +67,9 @@ class Runs:
         self._journal_bytes = journal_bytes
         self._live: dict[str, Live] = {}
         self._once_lock = asyncio.Lock()
-        self._tasks = Tasks()
-        self._closed = False
+        self._lives = Tasks()
+        self._calls = Tasks()
+        self._closing = asyncio.Event()
 
     async def run(self, code: Any, *, wait: bool, principal: str, **asked: Any) -> RunResult:
         """See `Executor.run`."""
@@ -173,18 +176,18 @@ class Runs:
 
     async def close(self) -> None:
         """Cancel what is in progress and wait until it is recorded. New runs are refused from now on."""
-        self._closed = True
+        self._closing.set()
         for live in list(self._live.values()):
             live.cancel("Executor is closing")
-        for live in list(self._live.values()):
-            await live.done.wait()
-        await self._tasks.close()
+        await self._lives.join(CLOSE_S)
+        await self._lives.close()
+        await self._calls.close()
 
     # The life of one run
 
     async def _accept(self, request: RunRequest, *, durable: bool) -> Live:
         """Give a request its id, its record and its task. Raises Overloaded, StorageFull."""
-        if self._closed:
+        if self._closing.is_set():
             raise Overloaded("this Executor is closing", hint="try again when it is back")
         if len(self._live) >= self._max_live:
             raise Overloaded(f"all {self._max_live} places for runs and their queue are taken")
@@ -196,12 +199,17 @@ class Runs:
         if durable or self._store.database.failing:
             try:
                 await self._store.accept(live.row())
+            except asyncio.CancelledError:
+                # The record may be there by now, so that it gets its end.
+                live.cancel("the caller went away")
+                self._lives.spawn(self._live_through(live, None))
+                raise
             except BaseException:
                 del self._live[live.id]
                 raise
         else:
             forget = self._store.begin(live.row())
-        self._tasks.spawn(self._live_through(live, forget))
+        self._lives.spawn(self._live_through(live, forget))
         return live
 
     async def _once(self, request: RunRequest, wait: bool) -> RunResult:
@@ -271,7 +279,7 @@ class Runs:
             if slot is not None:
                 live.started()
                 live.calls = Calls(
-                    self._proxy, self._context(live), live.output, live.journal, self._tasks, driver.answered
+                    self._proxy, self._context(live), live.output, live.journal, self._calls, driver.answered
                 )
                 driver.start(slot, live.calls)
             return await driver.ended()
@@ -300,14 +308,20 @@ class Runs:
             forget()
         row = live.row()
         while True:
+            closing = self._closing.is_set()
             try:
                 await self._store.finish(row, blobs, lambda: live.journal.whole)
                 break
             except StorageFull as e:
+                e.details = {"run_id": live.id, "status": live.status}
                 live.refused = e
                 live.output.close(live.status)
                 live.done.set()
-                await asyncio.sleep(RETRY_S)
+                if closing:
+                    _log.error("the record of a run is lost: the disk is full", run_id=live.id)
+                    return
+                with anyio.move_on_after(RETRY_S):
+                    await self._closing.wait()
         live.output.close(live.status)
 
     # The store

@@ -28,6 +28,11 @@ class Tasks:
         task.add_done_callback(self._done)
         return task
 
+    async def join(self, grace_s: float) -> None:
+        """Wait until every task has ended by itself, at most `grace_s` seconds."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=grace_s)
+
     async def close(self, grace_s: float = 5.0) -> None:
         """Cancel every task and wait until they have ended, at most `grace_s` seconds."""
         for task in self._tasks:

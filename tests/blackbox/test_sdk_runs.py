@@ -1,6 +1,7 @@
 """Runs through the SDK, through real workers: answers, records, refusals, cancellation, admission."""
 
 import asyncio
+import gc
 import itertools
 
 import anyio
@@ -16,6 +17,7 @@ from executor import (
     PayloadTooLarge,
     RunFailed,
 )
+from runtime.live import Live
 
 pytestmark = pytest.mark.anyio
 
@@ -364,3 +366,24 @@ async def test_closing_cancels_what_runs_and_refuses_what_comes():
         with pytest.raises(Overloaded):
             await ex.run("1")
         await ex.close()
+
+
+async def test_a_caller_that_goes_away_while_its_run_is_being_accepted_leaves_a_cancelled_run(ex: Executor):
+    task = asyncio.create_task(ex.run(NAP, wait=False, labels=["early"]))
+    await asyncio.sleep(0)
+    (accepting,) = [live for live in ex._parts.runs._live.values() if "early" in live.request.labels]
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (await ex.wait_run(accepting.id)).status == "cancelled"
+
+
+async def test_nothing_of_a_run_is_left_in_the_host(ex: Executor):
+    """PER-20"""
+    ex.tool("left.org.main.echo", lambda args: args, side_effect="read")
+    for _ in range(50):
+        await ex.run("emit(1); console.log(2); await tools.left.org.main.echo({})")
+        await ex.run("throw 1")
+        await ex.cancel_run((await ex.run(NAP, wait=False)).run_id)
+    gc.collect()
+    assert [type(thing) for thing in gc.get_objects() if isinstance(thing, Live)] == []
