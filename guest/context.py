@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +35,14 @@ class BuildContext:
         self.inputs[package] = f"{entry['version']} sha256:{entry['sdist_sha256']}"
         return toolchain.source_archive(package, self.cache)
 
-    def preinitialise(self, module: bytes, calls: Sequence[tuple[str, bytes]], *, drop: Iterable[str] = ()) -> bytes:
+    def preinitialise(
+        self,
+        module: bytes,
+        calls: Sequence[tuple[str, bytes]],
+        *,
+        drop: Iterable[str] = (),
+        imports: Collection[str] = (),
+    ) -> bytes:
         """`module` as it is after `calls`: see guest.snapshot.preinitialise."""
         self.progress("running the start-up and taking the snapshot")
-        return snapshot.preinitialise(module, calls, drop=drop)
+        return snapshot.preinitialise(module, calls, drop=drop, imports=imports)

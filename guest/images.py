@@ -2,6 +2,9 @@
 
 `build` is what the wheel's build hook and `executor images build` both call. `load` finds an image in the installed
 wheel first, then in the cache, and verifies its SHA-256 against the manifest beside it.
+
+Images come in sets, each built, kept and found by itself: `javascript`, which everything needs, and `python`, which
+takes minutes where the other takes seconds, and which a machine may not be able to build.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -23,7 +26,7 @@ from guest.context import BuildContext, Progress
 ROOT: Final = Path(__file__).parent
 _MANIFEST: Final = "manifest.json"
 _NOT_INPUTS: Final = frozenset({"images", "__pycache__"})
-_SUFFIXES: Final = frozenset({".py", ".c", ".h", ".js", ".lock", ".json", ".txt"})
+_SUFFIXES: Final = frozenset({".py", ".c", ".h", ".js", ".lock", ".json", ".txt", ".wit"})
 
 
 class ImageUnavailable(RuntimeError):
@@ -61,12 +64,33 @@ class Manifest:
         return {"key": self.key, "images": {name: asdict(entry) for name, entry in self.images.items()}}
 
 
-def builders() -> dict[str, Callable[[BuildContext], bytes]]:
-    """Every image by name with the function that makes it."""
+Builder = Callable[[BuildContext], bytes]
+
+
+def builders() -> dict[str, Builder]:
+    """The images that are always there, by name, with the function that makes each."""
     from guest.javascript.image import build_javascript
     from guest.javascript.typescript import build_typescript
 
     return {"javascript": build_javascript, "typescript": build_typescript}
+
+
+def optional_builders() -> dict[str, Builder]:
+    """The images that are built when they are asked for."""
+    from guest.python.image import build_python
+
+    return {"python": build_python}
+
+
+SETS: Final = ("javascript", "python")
+
+
+def _set_of(name: str) -> str:
+    return "python" if name == "python" else "javascript"
+
+
+def _builders_of(which: str) -> dict[str, Builder]:
+    return optional_builders() if which == "python" else builders()
 
 
 def cache_dir() -> Path:
@@ -76,51 +100,70 @@ def cache_dir() -> Path:
 
 
 @cache
-def build_key() -> str:
-    """The hash of every file that has a part in the images, and of their names."""
+def build_key(which: str = "javascript") -> str:
+    """The hash of every file that has a part in a set of images, and of their names."""
     digest = hashlib.sha256()
+    others = _NOT_INPUTS | (set(SETS) - {which})
     for path in sorted(ROOT.rglob("*")):
         relative = path.relative_to(ROOT)
-        if path.suffix in _SUFFIXES and not _NOT_INPUTS & set(relative.parts):
+        if path.suffix in _SUFFIXES and not others & set(relative.parts):
             digest.update(relative.as_posix().encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 
 
-def build(target_dir: Path | None = None, progress: Progress = lambda line: None) -> Manifest:
-    """Build every image that is not in the cache yet, and copy them to `target_dir` when it is given.
+def build(
+    target_dir: Path | None = None,
+    progress: Progress = lambda line: None,
+    *,
+    sets: Iterable[str] = ("javascript",),
+) -> Manifest:
+    """Build the images of `sets` that are not in the cache yet, and copy them to `target_dir` when it is given.
 
-    Two processes may build at once: each fills a folder of its own and the first to finish gives it its name.
-    Raises BuildFailed or MalformedModule when an image cannot be built.
+    The manifest names them all; its key and folder are those of the first set. Two processes may build at once: each
+    fills a folder of its own and the first to finish gives it its name. Raises BuildFailed or MalformedModule when an
+    image cannot be built.
     """
+    made = [_built(which, progress) for which in sets]
+    if target_dir is not None:
+        _copy(made, target_dir)
+    return Manifest(made[0].key, {n: entry for one in made for n, entry in one.images.items()}, made[0].folder)
+
+
+def _built(which: str, progress: Progress) -> Manifest:
     home = cache_dir() / "images"
     home.mkdir(parents=True, exist_ok=True)
-    folder = home / build_key()
+    folder = home / build_key(which)
     if not (folder / _MANIFEST).exists():
         with toolchain.staged(folder) as stage:
-            _fill(stage, progress)
-    manifest = read_manifest(folder)
-    if target_dir is not None:
-        _copy(manifest, target_dir)
-    return manifest
+            _fill(stage, which, progress)
+    return read_manifest(folder)
 
 
-def _fill(stage: Path, progress: Progress) -> None:
+def _fill(stage: Path, which: str, progress: Progress) -> None:
     entries: dict[str, Entry] = {}
-    for name, builder in builders().items():
+    for name, builder in _builders_of(which).items():
         context = BuildContext(cache_dir(), lambda line, name=name: progress(f"{name}: {line}"))  # type: ignore[misc]
         wasm = builder(context)
         file = f"{name}.wasm"
         (stage / file).write_bytes(wasm)
         entries[name] = Entry(file, hashlib.sha256(wasm).hexdigest(), len(wasm), context.inputs)
         progress(f"{name}: {len(wasm)} bytes, sha256 {entries[name].sha256}")
-    manifest = Manifest(build_key(), entries, stage)
-    (stage / _MANIFEST).write_text(json.dumps(manifest.as_dict(), indent=2, sort_keys=True) + "\n")
+    _write_manifest(stage, Manifest(build_key(which), entries, stage))
 
 
-def _copy(manifest: Manifest, target: Path) -> None:
+def _write_manifest(folder: Path, manifest: Manifest) -> None:
+    text = json.dumps(manifest.as_dict(), indent=2, sort_keys=True) + "\n"
+    toolchain.write_atomically(folder / _MANIFEST, text.encode())
+
+
+def _copy(made: Collection[Manifest], target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
-    for file in [*(entry.file for entry in manifest.images.values()), _MANIFEST]:
-        toolchain.write_atomically(target / file, (manifest.folder / file).read_bytes())
+    entries: dict[str, Entry] = {}
+    for manifest in made:
+        for name, entry in manifest.images.items():
+            toolchain.write_atomically(target / entry.file, (manifest.folder / entry.file).read_bytes())
+            entries[name] = entry
+    _write_manifest(target, Manifest("+".join(manifest.key for manifest in made), entries, target))
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -135,16 +178,27 @@ def read_manifest(folder: Path) -> Manifest:
         raise ImageUnavailable("the manifest of the guest images cannot be read; build them again") from e
 
 
+def _find(name: str) -> tuple[Path, Entry]:
+    packaged = ROOT / "images"
+    folders = [packaged] if (packaged / _MANIFEST).exists() else []
+    for folder in [*folders, cache_dir() / "images" / build_key(_set_of(name))]:
+        try:
+            entry = read_manifest(folder).images.get(name)
+        except ImageUnavailable:
+            if name not in {**builders(), **optional_builders()}:
+                break
+            raise
+        if entry is not None:
+            return folder, entry
+    raise ImageUnavailable(f"there is no image named {name}")
+
+
 def load(name: str) -> Image:
     """The image `name` of the installed wheel or of the cache, its SHA-256 verified.
 
     Raises ImageUnavailable when it is in neither, or when its bytes have changed.
     """
-    packaged = ROOT / "images"
-    folder = packaged if (packaged / _MANIFEST).exists() else cache_dir() / "images" / build_key()
-    entry = read_manifest(folder).images.get(name)
-    if entry is None:
-        raise ImageUnavailable(f"there is no image named {name}")
+    folder, entry = _find(name)
     try:
         wasm = (folder / entry.file).read_bytes()
     except FileNotFoundError:

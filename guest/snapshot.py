@@ -24,23 +24,26 @@ _GAP: Final = 4096
 _INITIALISE: Final = "_initialize"
 
 
-def preinitialise(module: bytes, calls: Sequence[tuple[str, bytes]], *, drop: Iterable[str] = ()) -> bytes:
+def preinitialise(
+    module: bytes, calls: Sequence[tuple[str, bytes]], *, drop: Iterable[str] = (), imports: Collection[str] = ()
+) -> bytes:
     """`module` after `_initialize` and `calls`, each an export `(ptr, len) -> i32` that gives 0.
 
-    The exports called, `_initialize` and those named in `drop` are left out of the result. Raises MalformedModule for
-    a module outside of what this pass understands, and RuntimeError when a call does not give 0.
+    The exports called, `_initialize` and those named in `drop` are left out of the result. `imports` are the functions
+    that the module may import, as `module.name`; the start-up must not call them. Raises MalformedModule for a module
+    outside of what this pass understands, and RuntimeError when a call does not give 0.
     """
     parts = wasm.sections(module)
-    _check(parts)
+    _check(parts, imports)
     memory, values = _run(module, calls, _mutable_globals(parts))
     gone = {_INITIALISE, *(name for name, _ in calls), *drop}
     return wasm.write(_rewrite(parts, memory, values, gone))
 
 
-def _check(parts: list[Section]) -> None:
+def _check(parts: list[Section], imports: Collection[str]) -> None:
     kinds = [part.id for part in parts]
-    if wasm.IMPORT in kinds and _body(parts, wasm.IMPORT) != b"\0":
-        raise MalformedModule("the module has imports")
+    if unknown := set(wasm.imported_functions(_body(parts, wasm.IMPORT))) - set(imports):
+        raise MalformedModule(f"the module has imports: {', '.join(sorted(unknown))}")
     if wasm.START in kinds:
         raise MalformedModule("the module has a start function")
     if wasm.DATA_COUNT in kinds:
@@ -72,7 +75,8 @@ def _run(
     config = wasmtime.Config()
     config.max_wasm_stack = 2 << 20  # as much as the default fiber stack allows
     store = wasmtime.Store(wasmtime.Engine(config))
-    exports = wasmtime.Instance(store, wasmtime.Module(store.engine, module), []).exports(store)
+    compiled = wasmtime.Module(store.engine, module)
+    exports = wasmtime.Instance(store, compiled, [_uncallable(store, i) for i in compiled.imports]).exports(store)
     memory = exports["memory"]
     assert isinstance(memory, wasmtime.Memory)
 
@@ -101,6 +105,17 @@ def _run(
         if name == "__stack_pointer":
             _clear_stack(image, values[index])
     return image, values
+
+
+def _uncallable(store: wasmtime.Store, item: wasmtime.ImportType) -> wasmtime.Func:
+    kind = item.type
+    if not isinstance(kind, wasmtime.FuncType):
+        raise MalformedModule(f"the module imports {item.module}.{item.name}, which is no function")
+
+    def refuse(*arguments: object) -> None:
+        raise RuntimeError(f"the start-up called {item.module}.{item.name}")
+
+    return wasmtime.Func(store, kind, refuse)
 
 
 def _problem(exports: Mapping[str, object], store: wasmtime.Store, memory: wasmtime.Memory) -> str:

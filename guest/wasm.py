@@ -112,6 +112,19 @@ def write(parts: list[Section]) -> bytes:
     return bytes(out)
 
 
+def imported_functions(body: bytes) -> list[str]:
+    """Each import as `module.name`. Raises MalformedModule for one that is not a function."""
+    reader = Reader(body)
+    found: list[str] = []
+    for _ in range(reader.unsigned()):
+        name = f"{reader.name()}.{reader.name()}"
+        if reader.byte() != 0:
+            raise MalformedModule(f"the import {name} is not a function")
+        reader.unsigned()
+        found.append(name)
+    return found
+
+
 def exports(body: bytes) -> list[Export]:
     reader = Reader(body)
     found: list[Export] = []

@@ -1,0 +1,259 @@
+"""The text that was sent becomes a coroutine function: `return` and `await` at top level, the last expression as result.
+
+The script is compiled as the body of one async function whose names are all global, so that functions, classes and
+`globals()` see them as in a module, while `return` and `await` are allowed. Lines and columns stay those of the text.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import types
+from collections.abc import Callable
+from typing import Any
+
+FILE = "<script>"
+DEFERRED = "__tool_call__"
+_MAIN = "__script__"
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_ASYNC = (ast.Await, ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_NAMESPACE_CALLS = frozenset({"exec", "locals", "vars", "dir"})
+
+
+def compiled(text: str, namespace: dict[str, Any]) -> tuple[Callable[[], Any], bool]:
+    """The function to call for the script's outcome, and whether the script uses `async` or `await`.
+
+    Calling it gives a coroutine. Raises SyntaxError, and what the parser raises for text that is too deep or too long.
+    """
+    lines = text.splitlines(keepends=True)
+    linecache.cache[FILE] = (len(text), None, lines, FILE)
+    tree = ast.parse(text, FILE, "exec")
+    asynchronous = any(
+        isinstance(node, _ASYNC) or (isinstance(node, ast.comprehension) and node.is_async) for node in ast.walk(tree)
+    )
+    body = tree.body
+    _call_lone_function(body)
+    _await_calls(body, asynchronous)
+    outside = _Outside()
+    outside.look(body)
+    if outside.plain_module:
+        return _module(tree, namespace), asynchronous
+    _return_last(body)
+    names = sorted(outside.names)
+    head: list[ast.stmt] = [ast.Global(names)] if names else []
+    body = [_unannotated(statement) if isinstance(statement, ast.AnnAssign) else statement for statement in body]
+    docstring = _docstring(body)
+    function = ast.AsyncFunctionDef(
+        name=_MAIN,
+        args=ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[]),
+        body=[*docstring, *head, *body[len(docstring) :]] or [ast.Pass()],
+        decorator_list=[],
+        returns=None,
+        type_params=[],
+    )
+    futures = [s for s in body if isinstance(s, ast.ImportFrom) and s.module == "__future__"]
+    function.body = [s for s in function.body if s not in futures] or [ast.Pass()]
+    module = ast.fix_missing_locations(ast.Module([*futures, function], []))
+    code = compile(module, FILE, "exec", dont_inherit=True)
+    inner = next(c for c in code.co_consts if isinstance(c, types.CodeType) and c.co_name == _MAIN)
+    inner = inner.replace(co_name="<module>", co_qualname="<module>")
+    return types.FunctionType(inner, namespace), asynchronous
+
+
+def _module(tree: ast.Module, namespace: dict[str, Any]) -> Callable[[], Any]:
+    """The script as a real module body, for one that asks for its own namespace; without a top-level `return`."""
+    last = _last_expression(tree.body)
+    if last is not None:
+        block, index, expression = last
+        store = ast.Assign([ast.Name("__result__", ast.Store())], expression.value)
+        block[index] = ast.copy_location(store, expression)
+    ast.fix_missing_locations(tree)
+    code = compile(tree, FILE, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+
+    async def run() -> Any:
+        outcome = eval(code, namespace)  # noqa: S307  # the script itself
+        if outcome is not None:
+            await outcome
+        return namespace.pop("__result__", None)
+
+    return run
+
+
+class _Outside:
+    """What the top level of a script binds, and whether it must be a real module body."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.plain_module = False
+
+    def look(self, nodes: Any) -> None:
+        for node in nodes:
+            self._node(node)
+
+    def _node(self, node: ast.AST) -> None:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                self.names.add(name)
+                self.look([*node.decorator_list, *getattr(node, "bases", []), *getattr(node, "keywords", [])])
+                return
+            case ast.Lambda():
+                return
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                self.names.add(name)
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                self.plain_module |= any(alias.name == "*" for alias in aliases)
+                if not (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
+                    self.names.update((alias.asname or alias.name).partition(".")[0] for alias in aliases)
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                self.names.add(name)
+            case ast.MatchMapping(rest=str(name)):
+                self.names.add(name)
+            case ast.TypeAlias(name=ast.Name(id=name)):
+                self.names.add(name)
+            case ast.Call(func=ast.Name(id=name)) if name in _NAMESPACE_CALLS:
+                self.plain_module = True
+            case ast.Yield() | ast.YieldFrom():
+                raise _misplaced("'yield' outside function", node)
+            case ast.Nonlocal():
+                raise _misplaced("nonlocal declaration not allowed at module level", node)
+            case ast.Global(names=names):
+                self.names.update(names)
+                names.clear()
+                names.append("__name__")
+        if isinstance(node, _COMPREHENSIONS):
+            # its own targets are not ours; a := inside of it is
+            self.names.update(
+                inner.target.id
+                for inner in ast.walk(node)
+                if isinstance(inner, ast.NamedExpr) and isinstance(inner.target, ast.Name)
+            )
+            self.look(inner for inner in ast.walk(node) if isinstance(inner, (ast.Yield, ast.YieldFrom)))
+            return
+        self.look(ast.iter_child_nodes(node))
+
+
+def _misplaced(message: str, node: Any) -> SyntaxError:
+    return SyntaxError(message, (FILE, node.lineno, node.col_offset + 1, None))
+
+
+def _unannotated(statement: ast.AnnAssign) -> ast.stmt:
+    """A global name may not be annotated in a function."""
+    if not isinstance(statement.target, ast.Name):
+        return statement
+    if statement.value is None:
+        return ast.copy_location(ast.Pass(), statement)
+    return ast.copy_location(ast.Assign([statement.target], statement.value), statement)
+
+
+def _docstring(body: list[ast.stmt]) -> list[ast.stmt]:
+    match body[:1]:
+        case [ast.Expr(value=ast.Constant(value=str()))] if len(body) > 1:
+            return body[:1]
+    return []
+
+
+def _last_expression(body: list[ast.stmt]) -> tuple[list[ast.stmt], int, ast.Expr] | None:
+    """Where the expression stands that is the script's result: last, or last in a block that is last."""
+    while body:
+        last = body[-1]
+        if isinstance(last, ast.Expr):
+            return body, len(body) - 1, last
+        if isinstance(last, (ast.With, ast.AsyncWith)) or (isinstance(last, ast.If) and not last.orelse):
+            body = last.body
+        else:
+            return None
+    return None
+
+
+def _return_last(body: list[ast.stmt]) -> None:
+    last = _last_expression(body)
+    if last is not None:
+        block, index, expression = last
+        block[index] = ast.copy_location(ast.Return(expression.value), expression)
+        return
+    match body[-1:]:
+        case [ast.If(body=then, orelse=otherwise)]:
+            branches = [then, otherwise]
+        case [ast.Try(body=then, handlers=handlers, orelse=otherwise)]:
+            branches = [otherwise or then, *(handler.body for handler in handlers)]
+        case [ast.Match(cases=cases)]:
+            branches = [case.body for case in cases]
+        case _:
+            branches = []
+    for branch in branches:
+        _return_last(branch)
+
+
+def _call_lone_function(body: list[ast.stmt]) -> None:
+    """A text that only defines one function, or a `main`, means that it should be called."""
+    kinds = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Assign, ast.AnnAssign)
+    if not all(isinstance(s, kinds) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)) for s in body):
+        return
+    if not body or not isinstance(body[-1], (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return
+    functions = [s for s in body if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    chosen = next((f for f in functions if f.name == "main"), functions[0] if len(functions) == 1 else None)
+    if chosen is None or chosen.decorator_list:
+        return
+    needed = len(chosen.args.posonlyargs) + len(chosen.args.args) - len(chosen.args.defaults)
+    if needed > 1 or any(default is None for default in chosen.args.kw_defaults):
+        return
+    arguments: list[ast.expr] = [ast.Name("input", ast.Load())] if needed else []
+    call = ast.Expr(ast.Call(ast.Name(chosen.name, ast.Load()), arguments, []))
+    body.append(ast.fix_missing_locations(ast.copy_location(call, chosen)))
+
+
+def _await_calls(body: list[ast.stmt], asynchronous: bool) -> None:
+    """Await what would otherwise be waited for in place, or not at all.
+
+    A call spelled `tools.a.b(…)` is awaited where it stands in a synchronous script's own level, so that no stack is
+    alive while it waits; and where it is a statement by itself, in async code too: nobody else could await it.
+    """
+    if "tools" in {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}:
+        return
+    rewrite = _Awaiter(everywhere=not asynchronous)
+    body[:] = [rewrite.visit(statement) for statement in body]
+
+
+def _is_tool_call(node: ast.expr) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    at: ast.expr = node.func
+    if isinstance(at, ast.Name):
+        return False
+    while isinstance(at, (ast.Attribute, ast.Subscript)):
+        at = at.value
+    return isinstance(at, ast.Name) and at.id == "tools"
+
+
+class _Awaiter(ast.NodeTransformer):
+    """Puts `await` before tool calls, where that is allowed."""
+
+    def __init__(self, *, everywhere: bool) -> None:
+        self._everywhere = everywhere
+        self._in_async = True
+
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.GeneratorExp)):
+            return self._scope(node, False)
+        if isinstance(node, ast.AsyncFunctionDef):
+            return self._scope(node, True)
+        if isinstance(node, ast.Await) and _is_tool_call(node.value):
+            return self.generic_visit(node.value) and node
+        statement = isinstance(node, ast.Expr) and self._in_async and _is_tool_call(node.value)
+        if statement or (self._everywhere and self._in_async and isinstance(node, ast.Call) and _is_tool_call(node)):
+            call = node.value if isinstance(node, ast.Expr) else node
+            assert isinstance(call, ast.Call)
+            self.generic_visit(call)
+            call.args.insert(0, call.func)
+            call.func = ast.copy_location(ast.Name(DEFERRED, ast.Load()), call.func)
+            awaited = ast.copy_location(ast.Await(call), call)
+            return ast.copy_location(ast.Expr(awaited), node) if isinstance(node, ast.Expr) else awaited
+        return self.generic_visit(node)
+
+    def _scope(self, node: ast.AST, is_async: bool) -> ast.AST:
+        before, self._in_async = self._in_async, is_async
+        self.generic_visit(node)
+        self._in_async = before
+        return node

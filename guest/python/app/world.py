@@ -1,0 +1,145 @@
+"""What a script finds where an operating system would be: output that is logged, a clock, and plain refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import asyncio.runners
+import builtins
+import importlib.abc
+import io
+import os
+import random
+import sys
+import time
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from . import state, wire
+
+_MAX_RECURSION = 3000
+
+
+class Stream(io.TextIOBase):
+    """sys.stdout and sys.stderr: what is written is logged as it is written."""
+
+    encoding = "utf-8"
+    errors = "strict"
+
+    def __init__(self, error: bool) -> None:
+        self._error = error
+
+    def write(self, text: str) -> int:
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        if text:
+            wire.log(self._error, text)
+        return len(text)
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return False
+
+
+class NoInput(io.TextIOBase):
+    """sys.stdin: at its end from the start."""
+
+    encoding = "utf-8"
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1) -> str:
+        return ""
+
+    def readline(self, size: int = -1) -> str:  # type: ignore[override]
+        return ""
+
+
+class Absent(importlib.abc.MetaPathFinder):
+    """Says of a module that is not in the image why it is not."""
+
+    def __init__(self, hidden: Mapping[str, str]) -> None:
+        self._hidden = dict(hidden)
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None) -> None:
+        reason = self._hidden.get(name)
+        if reason is None and name.partition(".")[0] in sys.stdlib_module_names:
+            reason = "this module of the standard library is not in the image"
+        if reason is None:
+            reason = "only the standard library is here, without what needs an operating system"
+        raise ModuleNotFoundError(f"No module named {name!r}: {reason}", name=name)
+
+
+def install(hidden: Mapping[str, str]) -> None:
+    """Put everything in place, once, when the image is built."""
+    for name in [name for name in sys.modules if name in hidden]:
+        del sys.modules[name]
+        parent, _, child = name.rpartition(".")
+        if parent in sys.modules and hasattr(sys.modules[parent], child):
+            delattr(sys.modules[parent], child)
+    sys.meta_path[:] = [Absent(hidden)]
+    sys.path[:] = []
+    sys.path_hooks.clear()
+    sys.path_importer_cache.clear()
+    sys.argv[:] = [""]
+    sys.stdin = sys.__stdin__ = NoInput()  # type: ignore[misc]
+    sys.stdout = sys.__stdout__ = Stream(False)  # type: ignore[misc,assignment]
+    sys.stderr = sys.__stderr__ = Stream(True)  # type: ignore[misc,assignment]
+    sys.setrecursionlimit = _capped(sys.setrecursionlimit)
+    builtins.open = io.open = _refusing(FileNotFoundError, "there are no files here")  # type: ignore[assignment]
+    builtins.input = _refusing(EOFError, "nobody is there to answer; the run's input is in the variable `input`")
+    time.sleep = sleep
+    for name in _NO_PROCESS:
+        if hasattr(os, name):
+            setattr(os, name, _refusing(PermissionError, f"os.{name} is not possible here"))
+    os.environ.clear()
+    asyncio.run = asyncio.runners.run = _run
+    asyncio.new_event_loop = asyncio.events.new_event_loop = lambda: state.loop
+    asyncio.get_event_loop = asyncio.events.get_event_loop = lambda: state.loop
+    asyncio.set_event_loop = asyncio.events.set_event_loop = lambda loop: None
+
+
+_NO_PROCESS = (
+    "_exit abort kill killpg write read open listdir scandir walk pipe popen system execv execve spawnv fork putenv unsetenv"
+    " remove unlink mkdir rmdir rename chdir"
+).split()
+
+
+def _refusing(kind: type[Exception], reason: str) -> Callable[..., NoReturn]:
+    def refuse(*args: Any, **options: Any) -> NoReturn:
+        raise kind(reason)
+
+    return refuse
+
+
+def _capped(real: Callable[[int], None]) -> Callable[[int], None]:
+    def setrecursionlimit(limit: int, /) -> None:
+        if limit > _MAX_RECURSION:
+            raise ValueError(f"the recursion limit can be at most {_MAX_RECURSION} here")
+        real(limit)
+
+    return setrecursionlimit
+
+
+def sleep(seconds: float, /) -> None:
+    """time.sleep on the clock of the run: the isolate pauses."""
+    if not seconds >= 0:
+        raise ValueError("sleep length must be non-negative")
+    due = wire.now() + round(min(seconds, 1e9) * 1_000_000)
+    while wire.now() < due:
+        wire.wait(due)
+
+
+def _run(main: Any, **options: Any) -> Any:
+    """asyncio.run: the loop is there already."""
+    if not asyncio.iscoroutine(main) and not hasattr(main, "__await__"):
+        raise ValueError(f"a coroutine was expected, got {main!r}")
+    return state.loop.run_until_complete(main)
+
+
+def reseed(seed: int) -> None:
+    """Start the run's randomness: the random module's own generator is part of the image."""
+    random.seed(seed)
