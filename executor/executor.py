@@ -145,8 +145,9 @@ class Executor:
     ) -> None:
         """Make the Python function `fn` (plain or async, called with the arguments as a dict) a tool at `path`.
 
-        `path` is `<integration>.<scope>.<connection>.<tool>`. The tool lives as long as this handle. Raises
-        InvalidRequest for a path that is not one, Conflict for one in use.
+        `path` is `<integration>.<scope>.<connection>.<tool>`. A plain function runs in a thread. The tool lives as
+        long as this handle and replaces one at the same path. Raises InvalidRequest for a path or schema that is not
+        one, Conflict when the integration is of another kind.
         """
         self._parts.toolbox.add_code_tool(
             path,
