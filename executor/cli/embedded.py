@@ -21,7 +21,9 @@ class Embedded:
     @classmethod
     @contextlib.asynccontextmanager
     async def open(cls, home: Path, config: Config | None = None) -> AsyncIterator[Embedded]:
-        async with Executor.open(home, config=config) as executor:
+        """One worker is enough for one command, and halves the wait for it."""
+        settings = (config or Config.load(home)).model_copy(update={"workers": 1})
+        async with Executor.open(home, config=settings) as executor:
             yield cls(executor)
 
     async def run(self, code: str, **options: Any) -> dict[str, Any]:

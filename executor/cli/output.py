@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from rich.console import Console
 from rich.json import JSON
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
@@ -99,8 +98,8 @@ def show_run(run: dict[str, Any], code: str | None = None) -> None:
 def _show_logs(logs: list[dict[str, Any]]) -> None:
     for line in logs:
         level = line["level"]
-        text = Text(f"{level:<6}", style=_LEVELS.get(level, "quiet"))
-        notes.print(text.append(line["text"], style="dim"), soft_wrap=True)
+        style = _LEVELS.get(level, "quiet")
+        notes.print(Text.assemble((f"{level:<6}", style), (line["text"], "dim")), soft_wrap=True)
     if logs:
         notes.print()
 
@@ -152,12 +151,11 @@ def _show_place(code: str, line: int, column: int | None) -> None:
     notes.print()
     for number in range(max(1, line - 1), line + 1):
         here = number == line
-        text = Text(f"  {'❯' if here else ' '} {number:>{width}} │ ", style="bad" if here else "quiet")
-        notes.print(text.append(_shown(lines[number - 1]), style="" if here else "dim"), soft_wrap=True)
+        margin = (f"  {'❯' if here else ' '} {number:>{width}} │ ", "bad" if here else "quiet")
+        notes.print(Text.assemble(margin, (_shown(lines[number - 1]), "" if here else "dim")), soft_wrap=True)
     if column is not None and 1 <= column <= len(lines[line - 1]) + 1:
         before = _shown(lines[line - 1][: column - 1])
         notes.print(Text(f"    {' ' * width} │ {' ' * Text(before).cell_len}^", style="bad"), soft_wrap=True)
-    notes.print()
 
 
 def _shown(line: str) -> str:
@@ -180,7 +178,7 @@ def _show_summary(run: dict[str, Any]) -> None:
             )
         )
     if usage:
-        notes.print(Padding(Text(usage_line(usage), style="quiet"), (0, 0, 0, 2)))
+        notes.print(Text(f"  {usage_line(usage)}", style="quiet"), soft_wrap=True)
 
 
 def usage_line(usage: dict[str, Any]) -> str:
@@ -188,7 +186,7 @@ def usage_line(usage: dict[str, Any]) -> str:
     parts = [f"fuel {count(usage.get('fuel', 0))}"]
     if usage.get("cpu_ms") is not None:
         parts.append(f"cpu {duration(usage['cpu_ms'])}")
-    if usage.get("waited_ms"):
+    if usage.get("waited_ms", 0) >= 1:
         parts.append(f"waited {duration(usage['waited_ms'])}")
     if usage.get("memory_bytes"):
         parts.append(f"memory {size(usage['memory_bytes'])}")

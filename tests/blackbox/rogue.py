@@ -38,6 +38,7 @@ def guest(
     start: str | bytes = DONE,
     resume: str | bytes = DONE,
     *,
+    io: str = f"(i32.const {IO})",
     alloc: str = f"(i32.const {ROOM})",
     dealloc: str = "",
     tail: bytes = b"",
@@ -61,7 +62,7 @@ def guest(
       {globals_}
       {data}
       (data (i32.const 16) "{as_text(tail)}")
-      (func (export "io") (result i32) (i32.const {IO}))
+      (func (export "io") (result i32) {io})
       (func (export "tail") (result i32) (i32.const 16))
       (func (export "alloc") (param $n i32) (result i32) {alloc})
       (func (export "dealloc") (param $p i32) {dealloc})

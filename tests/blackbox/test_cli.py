@@ -1,0 +1,302 @@
+"""The command line, each command in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from examples.petstore import server as petstore
+from tests.blackbox.server import COMMAND, Server, cli, environment, serving
+from tests.blackbox.upstream import petstore_running
+
+
+def run_script(home: Path, code: str, *arguments: str, input: str | None = None) -> subprocess.CompletedProcess[str]:
+    script = home.parent / "script.ts"
+    script.write_text(code)
+    return cli(home, "run", str(script), *arguments, input=input)
+
+
+def test_a_script_prints_its_result_on_standard_output_alone(home: Path) -> None:
+    done = run_script(home, "console.log('said'); ({ a: [1, 'ü'] })")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"a": [1, "ü"]}
+    assert "said" in done.stderr
+    assert "completed" in done.stderr
+    assert "fuel" in done.stderr
+
+
+def test_json_prints_the_whole_answer_and_nothing_else(home: Path) -> None:
+    done = run_script(home, "console.log('said'); 7", "--json")
+    answer = json.loads(done.stdout)
+    assert answer["result"] == 7
+    assert answer["logs"] == [{"level": "log", "text": "said"}]
+    assert done.stderr == ""
+
+
+def test_a_failed_script_exits_with_1_and_points_at_the_place(home: Path) -> None:
+    done = run_script(home, "const a = { b: null }\n\tconst c = a.b.c\n")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "script_error" in done.stderr
+    place = [line for line in done.stderr.splitlines() if "│" in line]
+    assert place[-2].endswith("    const c = a.b.c")
+    assert place[-1].rstrip().endswith("^")
+    caret = place[-1].index("^")
+    assert place[-2][caret:].startswith(("a.b.c", "c", "b.c", ".c"))
+    assert "Traceback" not in done.stderr
+
+
+def test_a_script_comes_from_standard_input_and_input_from_where_it_is_told(home: Path) -> None:
+    done = cli(home, "run", "-", "--input", '{"x": 20}', input="input.x * 2 + 2")
+    assert done.stdout.strip() == "42"
+    file = home.parent / "input.json"
+    file.write_text("[1, 2, 3]")
+    assert run_script(home, "input.length", "--input", f"@{file}").stdout.strip() == "3"
+    assert run_script(home, "input", "--input=-5").stdout.strip() == "-5"
+
+
+def test_budgets_are_read_with_their_units(home: Path) -> None:
+    done = run_script(home, "for(;;);", "--budget", "fuel=1e7", "--budget", "wall_ms=20_000", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["limit"]["limit"] == 10**7
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run",),
+        ("nope",),
+        ("run", "--jsn", "x"),
+        ("run", "/does/not/exist.ts"),
+        ("run", "-", "--input", "{"),
+        ("run", "-", "--budget", "fuel"),
+        ("run", "-", "--budget", "fuel=lots"),
+        ("run", "-", "--language", "cobol"),
+        ("call", "a.b.c.d", "[1]"),
+        ("serve", "--port", "many"),
+        ("add", "openapi", "/does/not/exist.json", "--name", "x"),
+        ("add", "openapi", "x.json"),
+        ("add", "http", "x", "--allow", "https://example.com", "--bearer", "the-token-itself"),
+        ("policy", "set", "*", "*", "allow"),
+    ],
+)
+def test_wrong_usage_exits_with_2_one_line_and_a_hint(home: Path, arguments: tuple[str, ...]) -> None:
+    done = cli(home, *arguments, input="1")
+    assert done.returncode == 2, done.stderr
+    lines = done.stderr.strip().splitlines()
+    assert lines[0].startswith("error: ")
+    assert len(lines) <= 2
+    assert done.stdout == ""
+
+
+def test_help_is_quick_and_names_every_command(home: Path) -> None:
+    best = 10.0
+    for _ in range(5):
+        began = time.perf_counter()
+        done = cli(home, "--help")
+        best = min(best, time.perf_counter() - began)
+    assert done.returncode == 0
+    for name in ("serve", "run", "call", "tools", "add", "integrations", "secret", "policy", "key", "runs", "doctor"):
+        assert f" {name} " in done.stdout
+    heavy = {"httpx2", "starlette", "hypercorn", "pydantic", "wasmtime", "jsonschema", "cryptography", "structlog"}
+    probe = "import sys; from executor.cli.app import run; run(['--help']); print(*sys.modules, file=sys.stderr)"
+    loaded = subprocess.run([COMMAND[0], "-c", probe], capture_output=True, text=True, env=environment(home))
+    assert not heavy & set(loaded.stderr.split())
+
+
+def test_the_version_is_told(home: Path) -> None:
+    assert cli(home, "--version").stdout.startswith("executor ")
+
+
+def test_keys_are_made_listed_and_revoked(home: Path) -> None:
+    made = cli(home, "key", "create", "laptop")
+    key = made.stdout.strip()
+    assert key.startswith("exk_")
+    assert len(key) == 47
+    assert key not in made.stderr
+    assert cli(home, "key", "create", "laptop").returncode == 1
+    listed = json.loads(cli(home, "key", "list", "--json").stdout)["keys"]
+    assert [each["name"] for each in listed] == ["laptop"]
+    assert "digest" not in listed[0]
+    assert cli(home, "key", "revoke", "laptop").returncode == 0
+    assert cli(home, "key", "revoke", "laptop").returncode == 1
+    assert "revoked" in cli(home, "key", "list").stdout
+
+
+def test_a_key_made_beside_a_running_server_works_and_a_revoked_one_stops(home: Path) -> None:
+    with serving(home) as server:
+        key = cli(home, "key", "create", "late").stdout.strip()
+        while server.ask("GET", "/runs", key=key).status == 401:
+            pass
+        assert server.ask("GET", "/runs", key=key).status == 200
+        assert cli(home, "key", "revoke", "late").returncode == 0
+        while server.ask("GET", "/runs", key=key).status == 200:
+            pass
+        assert server.ask("GET", "/runs").status == 200
+
+
+def test_an_api_is_added_found_described_called_and_removed(home: Path) -> None:
+    with petstore_running() as url:
+        home.mkdir()
+        kept = cli(home, "secret", "set", "shop", input="special-key\n")
+        assert kept.returncode == 0, kept.stderr
+        assert "special-key" not in kept.stderr + kept.stdout
+        document = str(petstore.DOCUMENT_PATH)
+        added = cli(
+            home, "add", "openapi", document, "--name", "pets", "--base-url", url,
+            "--header", "api_key=local:shop", "--allow-private", "127.0.0.1",
+        )  # fmt: skip
+        assert added.returncode == 0, added.stderr
+        assert "added pets" in added.stdout
+        found = json.loads(cli(home, "tools", "search", "find pets by status", "--json").stdout)
+        path = found["items"][0]["path"]
+        assert path in cli(home, "tools", "list").stdout
+        assert "status" in cli(home, "tools", "describe", path).stdout
+        called = cli(home, "call", path, '{"status": ["available"]}')
+        assert isinstance(json.loads(called.stdout), list)
+        done = run_script(home, f"(await tools[{path!r}]({{ status: ['available'] }})).length")
+        assert done.returncode == 0, done.stderr
+        assert path in done.stderr
+        assert "pets" in cli(home, "integrations", "list").stdout
+        assert cli(home, "integrations", "remove", "pets").returncode == 0
+        gone = cli(home, "call", path)
+        assert gone.returncode == 1
+        assert gone.stderr.startswith("error: ")
+
+
+def test_the_same_commands_work_against_a_server(home: Path) -> None:
+    with serving(home) as server, petstore_running() as url:
+        there = {"EXECUTOR_URL": server.url, "EXECUTOR_KEY": server.key, "PET_KEY": "special-key"}
+        other = home.parent / "nobody"
+        done = cli(other, "run", "-", "--json", input="1 + 1", env=there)
+        assert json.loads(done.stdout)["result"] == 2
+        run_id = json.loads(done.stdout)["run_id"]
+        assert run_id in cli(other, "runs", "list", env=there).stdout
+        assert "completed" in cli(other, "runs", "show", run_id, env=there).stderr
+        added = cli(
+            other, "add", "openapi", str(petstore.DOCUMENT_PATH), "--name", "pets", "--base-url", url,
+            "--header", "api_key=env:PET_KEY", "--allow-private", "127.0.0.1", env=there,
+        )  # fmt: skip
+        assert added.returncode == 0, added.stderr
+        assert cli(other, "secret", "list", env=there).stdout.split() == ["pets-main"]
+        found = json.loads(cli(other, "tools", "search", "find pets by status", "--json", env=there).stdout)
+        called = cli(other, "call", found["items"][0]["path"], '{"status": ["available"]}', env=there)
+        assert isinstance(json.loads(called.stdout), list)
+        rule = json.loads(cli(other, "policy", "set", "pets", "*", "block", "--json", env=there).stdout)
+        assert rule["id"] in cli(other, "policy", "list", env=there).stdout
+        assert cli(other, "policy", "remove", rule["id"], env=there).returncode == 0
+        assert not other.exists()
+
+
+def test_errors_of_a_server_are_one_line_and_a_hint(home: Path, server: Server) -> None:
+    refused = cli(home, "runs", "list", "--url", server.url, "--key", "exk_wrong")
+    assert refused.returncode == 1
+    assert "EXECUTOR_KEY" in refused.stderr
+    nobody = cli(home, "runs", "list", "--url", "http://127.0.0.1:1")
+    assert nobody.returncode == 1
+    assert "cannot be reached" in nobody.stderr
+    assert cli(home, "runs", "list", "--url", "nonsense").returncode == 2
+
+
+def test_a_home_that_a_server_holds_is_explained(home: Path) -> None:
+    with serving(home):
+        done = cli(home, "runs", "list")
+        assert done.returncode == 1
+        assert "--url" in done.stderr
+        second = cli(home, "serve", "--port", "0")
+        assert second.returncode == 1
+        assert "Traceback" not in second.stderr
+
+
+def test_a_port_that_is_taken_is_explained(home: Path, server: Server) -> None:
+    done = cli(home, "serve", "--port", str(server.port))
+    assert done.returncode == 1
+    assert "--port" in done.stderr
+
+
+def test_ctrl_c_ends_a_run_cleanly_and_records_it(home: Path) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "run", "-"],
+        env=environment(home) | {"EXECUTOR_HOME": str(home)},
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    process.stdin.write("await new Promise(r => setTimeout(r, 1e6))")
+    process.stdin.close()
+    database = home / "executor.db"
+    while not database.exists():
+        assert process.poll() is None
+    _until_running(home)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 130
+    assert process.stderr is not None
+    said = process.stderr.read()
+    process.stderr.close()
+    assert "Traceback" not in said
+    runs = json.loads(cli(home, "runs", "list", "--json").stdout)["runs"]
+    assert [run["status"] for run in runs] == ["cancelled"]
+
+
+def _until_running(home: Path) -> None:
+    import sqlite3
+
+    while True:
+        try:
+            connection = sqlite3.connect(f"file:{home}/executor.db?mode=ro", uri=True)
+        except sqlite3.OperationalError:
+            continue
+        try:
+            if connection.execute("SELECT count(*) FROM runs").fetchone()[0]:
+                return
+        except sqlite3.OperationalError:
+            pass
+        finally:
+            connection.close()
+
+
+def test_output_into_a_closed_pipe_is_no_defect(home: Path) -> None:
+    script = home.parent / "big.ts"
+    script.write_text("'x'.repeat(500_000)")
+    done = subprocess.run(
+        ["sh", "-c", f"{' '.join(COMMAND)} run {script} | head -c 10"],
+        env=environment(home) | {"EXECUTOR_HOME": str(home)},
+        capture_output=True,
+        text=True,
+    )
+    assert "Traceback" not in done.stderr
+    assert len(done.stdout) == 10
+
+
+def test_the_doctor_finds_every_wall_or_says_which_is_missing(home: Path) -> None:
+    done = cli(home, "doctor", "--json")
+    report = json.loads(done.stdout)
+    assert done.returncode == (0 if report["ok"] else 1)
+    names = {check["name"].strip() for check in report["checks"]}
+    assert {"python", "engine", "worker", "isolation", "landlock", "seccomp", "home", "key files"} <= names
+    assert all(check["status"] in ("ok", "warn", "fail") for check in report["checks"])
+    assert report["ok"], report
+
+
+def test_the_doctor_sees_a_key_file_that_others_can_read(home: Path) -> None:
+    folder = home / "config"
+    folder.mkdir(parents=True)
+    (folder / "master.key").write_text("x")
+    os.chmod(folder / "master.key", 0o644)
+    done = cli(home, "doctor")
+    assert done.returncode == 1
+    assert "master.key" in done.stdout
+    assert "chmod 600" in done.stdout
+
+
+def test_images_are_listed_with_their_hashes(home: Path) -> None:
+    manifest = json.loads(cli(home, "images", "list", "--json").stdout)
+    assert {"javascript", "typescript"} <= set(manifest["images"])
+    assert all(len(entry["sha256"]) == 64 for entry in manifest["images"].values())
