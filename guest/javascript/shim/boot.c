@@ -17,7 +17,12 @@ static int run_boot(JSContext *ctx, const char *source, size_t len) {
     JSValue natives = JS_NewObject(ctx);
     if (tools_install(ctx, natives) || output_install(ctx, natives) || timers_install(ctx, natives)) return -1;
     if (values_install(ctx, natives) || text_install(ctx, natives) || random_install(ctx, natives)) return -1;
-    JSValue function = JS_Eval(ctx, source, len, BOOT_NAME, JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_STRICT);
+    /* the parser wants a NUL after the text */
+    char *text = calloc(1, len + 1);
+    if (!text) return -4;
+    memcpy(text, source, len);
+    JSValue function = JS_Eval(ctx, text, len, BOOT_NAME, JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_STRICT);
+    free(text);
     if (JS_IsException(function)) return -2;
     JSValueConst arguments[] = {natives};
     JSValue kept = JS_Call(ctx, function, JS_UNDEFINED, 1, arguments);
@@ -65,5 +70,7 @@ EXPORT(boot) int32_t boot_image(const char *source, uint32_t len) {
         return status;
     }
     JS_RunGC(guest_rt);
+    engine_scrub(guest_rt);
+    heap_scrub();
     return 0;
 }

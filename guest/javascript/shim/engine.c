@@ -300,6 +300,21 @@ bool engine_still_matters(JSValueConst resolve_function) {
     return list_empty(reactions);
 }
 
+void engine_scrub(JSRuntime *rt) {
+    for (int i = 0; i < JS_ARENA_BLOCK_SIZE_COUNT; i++) {
+        struct list_head *at;
+        list_for_each(at, &rt->arena_state.arena_list[i]) {
+            JSArena *arena = list_entry(at, JSArena, link);
+            unsigned size = arena_block_sizes[arena->block_size_idx];
+            for (uint16_t free = arena->first_free_block; free != JS_ARENA_FREE_NIL;) {
+                JSMallocBlockHeader *block = arena_get_block(arena, free, size);
+                free = block->u.free_next;
+                memset(block->user_data, 0, size - sizeof *block);
+            }
+        }
+    }
+}
+
 size_t engine_allocated(JSContext *ctx) { return ctx->rt->malloc_state.malloc_size; }
 
 JSValue engine_run_script(JSContext *ctx, const char *source, size_t len, bool *compiled, bool *lone_function) {

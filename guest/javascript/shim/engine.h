@@ -108,6 +108,9 @@ JSValue engine_run_script(JSContext *ctx, const char *source, size_t len, bool *
    at all: false when all that hangs on it are promises settled already, such as a Promise.race that it has lost. */
 bool engine_still_matters(JSValueConst resolve_function);
 
+/* Sets the free blocks of the engine's pools to zero: for the image. */
+void engine_scrub(JSRuntime *rt);
+
 /* Bytes that the engine has allocated. */
 size_t engine_allocated(JSContext *ctx);
 

@@ -22,6 +22,10 @@ enum {
     IO_SIZE = 65536,
 };
 
+/* ---- heap.c */
+
+void heap_scrub(void);
+
 /* ---- bytes.c: a growing buffer and the msgpack written into it */
 
 typedef struct {
