@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any, Final
 
 from catalog.kinds.http import Http
@@ -17,13 +17,28 @@ from catalog.store import ConnectionRow, IntegrationRow
 
 KINDS: Final[Mapping[str, Callable[[str], Integration]]] = {"openapi": OpenApi, "http": Http}
 """Kinds that are stored. Tools made of Python callables live as long as their process."""
+_SPEC: Final = tuple(field.name for field in fields(ToolSpec))
 
 
 def row_of(installed: Installed) -> IntegrationRow:
-    manifest = json.dumps(asdict(installed.manifest), ensure_ascii=False, separators=(",", ":"), default=str)
+    manifest = json.dumps(_manifest(installed.manifest), ensure_ascii=False, separators=(",", ":"))
     config = json.dumps(dict(installed.config), ensure_ascii=False)
     packed = zlib.compress(manifest.encode("utf-8", "surrogatepass"), 3)
     return IntegrationRow(installed.name, installed.kind, config, packed, installed.created_at)
+
+
+def _manifest(manifest: Manifest) -> dict[str, Any]:
+    """As plain data that shares its parts with the manifest: a copy of a large one would take seconds."""
+    return {
+        "tools": [{field: getattr(spec, field) for field in _SPEC} for spec in manifest.tools],
+        "title": manifest.title,
+        "description": manifest.description,
+        "diagnostics": manifest.diagnostics,
+        "definitions": manifest.definitions,
+        "reach": [asdict(one) for one in manifest.reach],
+        "schemes": manifest.schemes,
+        "security": manifest.security,
+    }
 
 
 def installed_of(row: IntegrationRow, connections: list[ConnectionRow]) -> Installed:

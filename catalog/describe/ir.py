@@ -15,6 +15,8 @@ from catalog.model import Schema, Tool
 ScalarKind = Literal["string", "number", "integer", "boolean", "null", "bytes", "unknown"]
 Direction = Literal["in", "out"]
 
+MAX_NAMED: Final = 24
+"""Named types that are built for one direction; what lies behind them is only named."""
 MAX_DEPTH: Final = 12
 """Inline nesting that is still shown; anything deeper reads as unknown."""
 _SCALARS: Final[Mapping[str, ScalarKind]] = {
@@ -108,7 +110,7 @@ class Builder:
     def build(self, schema: Any) -> Node:
         """The type of `schema`; types that it needs by name are in `named` afterwards."""
         node = self.node(schema, 0)
-        while self._waiting:
+        while self._waiting and len(self.named) < MAX_NAMED:
             name = self._waiting.pop(0)
             self.named[self._shown(name)] = self.node(self.definitions[name], 0)
         return node
@@ -189,17 +191,24 @@ class Builder:
             self._waiting.append(name)
         return Ref(self._shown(name))
 
+    @property
+    def hidden(self) -> list[str]:
+        """Types that are referred to and were not built."""
+        return [self._shown(name) for name in self._waiting]
+
     def _shown(self, name: str) -> str:
         return name + "Input" if name in self.renamed else name
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a tool takes and returns: None where nothing is declared. `named` are the types that both refer to."""
+    """What a tool takes and returns: None where nothing is declared. `named` are the types that both refer to,
+    `hidden` the names of those that were too many to follow."""
 
     given: Node | None
     result: Node | None
     named: Mapping[str, Node]
+    hidden: tuple[str, ...] = ()
 
 
 def shape_of(tool: Tool) -> Shape:
@@ -211,7 +220,9 @@ def shape_of(tool: Tool) -> Shape:
     if twofold:
         given = Builder(tool.definitions, "in", twofold)
         arguments = given.build(tool.input_schema)
-    return Shape(arguments, result, given.named | got.named)
+    named = given.named | got.named
+    hidden = dict.fromkeys(name for name in given.hidden + got.hidden if name not in named)
+    return Shape(arguments, result, named, tuple(hidden))
 
 
 def _plain(schema: Schema) -> bool:

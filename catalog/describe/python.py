@@ -32,8 +32,8 @@ def signature(tool: Tool, shape: Shape) -> str:
         if len(line) <= room:
             kept.append(line)
             room -= len(line)
-    if len(kept) < len(lines):
-        kept.append(f"# {len(lines) - len(kept)} more types not shown")
+    if missing := len(lines) - len(kept) + len(shape.hidden):
+        kept.append(f"# {missing} more types not shown")
     return "\n".join([f"await {callee(tool.path)}({shown}) -> {returned}", *kept])
 
 

@@ -22,7 +22,7 @@ from catalog.describe.ir import (
 )
 from catalog.model import Tool
 
-MAX_TYPES: Final = 2400
+MAX_TYPES: Final = 1600
 """Characters of named types that a description shows; the names of the others are listed."""
 MAX_FIELDS: Final = 40
 MAX_LITERALS: Final = 16
@@ -44,7 +44,7 @@ def signature(tool: Tool, shape: Shape) -> str:
     """`tools.<path>(args): Promise<result>` with the named types that it needs below."""
     result = text(shape.result) if shape.result is not None else "unknown"
     head = f"{callee(tool.path)}({_arguments(shape.given)}): Promise<{result}>"
-    return "\n".join([head, *_types(shape.named)])
+    return "\n".join([head, *_types(shape)])
 
 
 def short(shape: Shape, limit: int = 160) -> str | None:
@@ -86,17 +86,18 @@ def _block(node: Object) -> str:
     return "{\n" + "\n".join(lines) + "\n}"
 
 
-def _types(named: Mapping[str, Node]) -> list[str]:
+def _types(shape: Shape) -> list[str]:
     lines: list[str] = []
     hidden: list[str] = []
     room = MAX_TYPES
-    for name, node in named.items():
+    for name, node in shape.named.items():
         line = f"type {type_name(name)} = {text(node)};"
         if len(line) > room:
             hidden.append(type_name(name))
         else:
             room -= len(line)
             lines.append(line)
+    hidden += map(type_name, shape.hidden)
     if hidden:
         more = f" and {len(hidden) - 12} more" if len(hidden) > 12 else ""
         lines.append(f"// not shown: {', '.join(hidden[:12])}{more}")

@@ -28,6 +28,7 @@ _STYLES: Final = {
     "cookie": {"form"},
 }
 _TEMPLATE: Final = re.compile(r"\{([^{}]+)\}")
+_PLAIN: Final = re.compile(r"\A[A-Za-z0-9._~!$&'()*+,;=:@%/-]*\Z")
 _IGNORED_HEADERS: Final = frozenset({"accept", "content-type", "authorization"})
 """OpenAPI 3.1, 4.8.12.2.1: parameters of these names are ignored."""
 
@@ -99,21 +100,23 @@ class Importer:
         return node
 
     def _tool(self, path: str, method: str, item: dict[str, Any], node: dict[str, Any]) -> ToolSpec:
-        self._check_template(path)
+        template, query = self._template(path)
         base = self._servers.base(node.get("servers") or item.get("servers"), self._report)
+        if query:
+            base = base.at(base.path + "?" + "&".join(filter(None, (base.query, query))))
         body, body_schema = self._body(node.get("requestBody"), method)
         declared = security.requirements(node.get("security"))
         required_schemes = self.default_security if declared is None else declared
-        given = list(self._parameters(path, item, node, required_schemes, body is not None))
+        given = list(self._parameters(template, item, node, required_schemes, body is not None))
         in_path = {one.parameter.name for one in given if one.parameter.place == "path"}
-        if lacking := [name for name in _TEMPLATE.findall(path) if name not in in_path]:
+        if lacking := [name for name in _TEMPLATE.findall(template) if name not in in_path]:
             raise Broken(f"the path variable {lacking[0]} has no parameter")
         operation_id = node.get("operationId")
         tags = [tag for tag in node.get("tags") or () if isinstance(tag, str)]
         operation = Operation(
             method=method.upper(),
             base=base,
-            path=path,
+            path=template,
             parameters=tuple(one.parameter for one in given),
             body=body,
             accept=response.accept(self._document, node.get("responses")),
@@ -131,14 +134,14 @@ class Importer:
             binding=operation.as_dict(),
         )
 
-    def _check_template(self, path: str) -> None:
-        segments = path.split("/")
-        if "?" in path or "#" in path:
-            raise Broken("the path holds a query or a fragment")
-        if any(segment in (".", "..") for segment in segments):
+    def _template(self, path: str) -> tuple[str, str]:
+        """The path that is sent and its fixed query. A fragment only tells twins apart and never leaves."""
+        path, _, query = path.partition("#")[0].partition("?")
+        if any(segment in (".", "..") for segment in path.split("/")):
             raise Broken("the path holds dot segments")
-        if not path.isprintable() or not path.isascii() or " " in path or "\\" in path:
+        if any(not _PLAIN.match(part) for part in _TEMPLATE.split(path)[::2]) or not _PLAIN.match(query):
             raise Broken("the path holds characters that a URL path cannot hold")
+        return path, query
 
     def _output(self, method: str, node: dict[str, Any]) -> Schema | None:
         if method == "head":
