@@ -10,6 +10,7 @@ Usable by itself, without a worker process:
 from __future__ import annotations
 
 import ctypes
+import struct
 from types import TracebackType
 from typing import Final, Literal, Self
 
@@ -21,6 +22,7 @@ from runtime.engine.image import IO_BYTES, TAIL, Image, Tail
 from runtime.engine.instance import Instance, Trapped
 
 _U32: Final = 0xFFFF_FFFF
+_CLOCK: Final = struct.Struct("<q")
 _MAX_TAIL: Final = 64 * 1024 * 1024
 
 Step = Literal["start", "resume", "strip"]
@@ -71,8 +73,12 @@ class Isolate:
         """Prepare a step; nothing runs before `advance`."""
         if self._ended or self._stage:
             raise RuntimeError("an isolate is entered once at a time, and never after it ended")
-        self._step, self._data, self._now = step, data, now_us
         self._before = self.fuel_used
+        if self._instance.waiting is not None:
+            self._stage = "step"
+            self._instance.answer(_CLOCK.pack(now_us) + data)
+            return
+        self._step, self._data, self._now = step, data, now_us
         if len(data) > IO_BYTES:
             self._stage = "alloc"
             self._instance.begin("alloc", len(data))
@@ -107,6 +113,9 @@ class Isolate:
                     instance.within(within)
                 result = instance.poll(hold=hold)
                 if result is None:
+                    if instance.waiting is not None:
+                        self._settle()
+                        return self._read(instance.waiting)
                     self.fuel_used = self._spent()
                     return None
                 output = self._returned(result)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 from typing import Final
 
-from runtime.engine import raw
+from runtime.engine import raw, waiting
 from runtime.engine.instance import Trapped, Unusable
 
 SLICE: Final = 10_000_000
@@ -17,27 +18,55 @@ _EXPORTS: Final = {
 }
 
 
+_keys: Final = itertools.count(1)
+
+
 class FiberInstance:
     """One instance in a store of its own. `poll` runs a slice of the call that `begin` began.
 
     Not for two threads at once; which thread polls may change from slice to slice.
     """
 
-    __slots__ = ("_at", "_block", "_context", "_found", "_future", "_store", "slices")
+    __slots__ = (
+        "_at",
+        "_block",
+        "_context",
+        "_found",
+        "_future",
+        "_store",
+        "io",
+        "key",
+        "message",
+        "results",
+        "slices",
+        "waiting",
+    )
 
-    def __init__(self, engine: int, pre: int, *, fuel: int, memory_bytes: int) -> None:
-        """`engine` and `pre` are the C pointers of an engine and an InstancePre. Raises Unusable."""
+    def __init__(self, engine: int, pre: int, *, fuel: int, memory_bytes: int, waits: int | None = None) -> None:
+        """`engine` and `pre` are the C pointers of an engine and an InstancePre. Raises Unusable.
+
+        `waits` is the input buffer of a guest that may wait in the middle of a step (0 where it is not known yet), None for
+        one that has no such import.
+        """
         self.slices = 0
+        self.waiting: int | None = None
+        """Address and length of what a guest said that now waits, packed like a result; see `engine.waiting`."""
+        self.message: bytes | None = None
+        self.results = 0
+        self.io = waits or 0
+        self.key = next(_keys) if waits is not None else 0
         self._found = ""
         self._future: int | None = None
         block = self._block = raw.Block()
         at = self._at = ctypes.addressof(block)
-        store = self._store = raw.store_new(engine, None, None)
+        store = self._store = raw.store_new(engine, self.key or None, None)
+        if self.key:
+            waiting.by_store[self.key] = self
         context = self._context = raw.store_context(store)
         raw.store_limiter(store, memory_bytes, _TABLE_ELEMENTS, 1, 1, 1)
         try:
             # The store has no fuel yet, so that a start function could not take a single step.
-            self._must(raw.instantiate(pre, context, at + raw.INSTANCE, at + raw.TRAP))
+            self._must(self._instantiate(pre))
             if trap := raw.WORD.unpack_from(block, raw.TRAP)[0]:
                 raise Unusable(f"instantiation trapped: {raw.take_trap(trap)}")
             self._must(raw.set_fuel(context, fuel))
@@ -45,6 +74,19 @@ class FiberInstance:
         except Unusable:
             self.close()
             raise
+
+    def _instantiate(self, pre: int) -> int | None:
+        at = self._at
+        if not self.key:
+            error: int | None = raw.instantiate(pre, self._context, at + raw.INSTANCE, at + raw.TRAP)
+            return error
+        # An engine that knows of a host function that may wait wants this to be done in a fiber too.
+        raw.ENDS.pack_into(self._block, raw.TRAP, 0, 0)
+        future = raw.instantiate_async(pre, self._context, at + raw.INSTANCE, at + raw.TRAP, at + raw.ERROR)
+        while not raw.poll_holding(future):
+            pass
+        raw.future_delete(future)
+        return raw.WORD.unpack_from(self._block, raw.ERROR)[0] or None
 
     @staticmethod
     def _must(error: int | None) -> None:
@@ -93,7 +135,7 @@ class FiberInstance:
         `hold` keeps the GIL. Raises Trapped when the call ended in a trap.
         """
         if not (raw.poll_holding if hold else raw.poll_releasing)(self._future):
-            self.slices += 1
+            self.slices += self.waiting is None
             return None
         raw.future_delete(self._future)
         self._future = None
@@ -104,6 +146,21 @@ class FiberInstance:
             raise Trapped("error", raw.take_error(error))
         result: int = raw.WORD.unpack_from(self._block, raw.RESULT + raw.ITEM)[0]
         return result
+
+    def answer(self, message: bytes) -> None:
+        """What a guest that waits gets at the next poll."""
+        self.slices = 0
+        self.message = message
+        raw.yield_interval(self._context, SLICE)
+
+    def hand_over(self, pointer: int) -> bool:
+        """Write the message to the guest's memory; False when it does not fit there."""
+        message = self.message
+        base, limit = self.memory()
+        if message is None or not 0 < pointer <= limit - len(message):
+            return False
+        ctypes.memmove(base + pointer, message, len(message))
+        return True
 
     def within(self, seconds: float) -> None:
         """Nothing to do: whoever polls can stop after any slice."""
@@ -128,6 +185,8 @@ class FiberInstance:
     def close(self) -> None:
         """Free everything, once; later calls do nothing."""
         self.abandon()
+        if self.key:
+            waiting.by_store.pop(self.key, None)
         store, self._store = self._store, None
         if store is not None:
             raw.store_delete(store)

@@ -7,13 +7,13 @@ from typing import Final, NamedTuple
 
 import wasmtime
 
-from runtime.engine import raw
+from runtime.engine import raw, waiting
 from runtime.engine.fiber import FiberInstance
 from runtime.engine.instance import Instance, Trapped, Unusable
 from runtime.engine.plain import PlainInstance
 from runtime.engine.settings import MIB, Mode
 
-IO_BYTES: Final = 64 * 1024
+IO_BYTES: Final = waiting.IO_BYTES
 """Size of a guest's static input buffer; longer inputs go through `alloc`."""
 
 _LOADING_FUEL: Final = 10_000_000
@@ -56,7 +56,11 @@ class Image:
         """Raises Unusable when the module is no guest: it imports something, or lacks a call of the protocol."""
         self.engine, self.module, self.mode = engine, module, mode
         _check(module)
-        self.pre = wasmtime.Linker(engine).instantiate_pre(module)
+        linker = wasmtime.Linker(engine)
+        self._waits = waiting.imported(module)
+        if self._waits:
+            waiting.define(linker, mode)
+        self.pre = linker.instantiate_pre(module)
         self.engine_address = raw.address(engine)
         self.pre_address = raw.address(self.pre)
         strips = any(export.name == "strip" for export in module.exports)
@@ -87,7 +91,10 @@ class Image:
     def instantiate(self, *, fuel: int, memory_bytes: int) -> Instance:
         """A new instance with that much fuel and at most that much linear memory. Raises Unusable."""
         if self.mode == "fibers":
-            return FiberInstance(self.engine_address, self.pre_address, fuel=fuel, memory_bytes=memory_bytes)
+            waits = self.io if self._waits else None
+            return FiberInstance(
+                self.engine_address, self.pre_address, fuel=fuel, memory_bytes=memory_bytes, waits=waits
+            )
         return PlainInstance(self.engine, self.pre, fuel=fuel, memory_bytes=memory_bytes)
 
     def _address(self, instance: Instance, export: str, room: int) -> int:
@@ -103,8 +110,8 @@ class Image:
 
 
 def _check(module: wasmtime.Module) -> None:
-    if module.imports:
-        raise Unusable("the guest imports something; it may import nothing")
+    if module.imports and not waiting.imported(module):
+        raise Unusable("the guest imports something; it may import nothing but env.wait")
     types = {export.name: export.type for export in module.exports}
     if not isinstance(types.get("memory"), wasmtime.MemoryType):
         raise Unusable("the guest has no memory")

@@ -23,6 +23,12 @@ class Instance(Protocol):
     slices: int
     """Yields of the present or last call; each stands for `fiber.SLICE` units of fuel."""
 
+    waiting: int | None
+    """Set when the last poll gave None because the guest waits in the middle of a step: what it said, as a result."""
+
+    def answer(self, message: bytes) -> None:
+        """What a guest that waits gets at the next poll: the time as 8 bytes, then the answers."""
+
     def begin(self, export: str, *arguments: int, results: int = 1) -> None:
         """Prepare a call; nothing runs before the first poll."""
 

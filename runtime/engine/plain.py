@@ -24,10 +24,11 @@ _LONGEST: Final = 2**40
 class PlainInstance:
     """One instance in a store of its own; see `runtime.engine.instance.Instance`."""
 
-    __slots__ = ("_call", "_exports", "_memory", "_store", "_ticks", "slices")
+    __slots__ = ("_call", "_exports", "_memory", "_store", "_ticks", "slices", "waiting")
 
     def __init__(self, engine: wasmtime.Engine, pre: wasmtime.InstancePre, *, fuel: int, memory_bytes: int) -> None:
         self.slices = 0
+        self.waiting: int | None = None
         self._ticks = _LONGEST
         self._call: tuple[Any, tuple[int, ...]] | None = None
         store = self._store = wasmtime.Store(engine)
@@ -48,6 +49,9 @@ class PlainInstance:
             self._call = self._exports[export], arguments
         except KeyError:
             raise Unusable(f"the guest has no {export}") from None
+
+    def answer(self, message: bytes) -> None:
+        """Never called: here a guest that asks to wait is told that it cannot."""
 
     def within(self, seconds: float) -> None:
         self._ticks = max(1, min(_LONGEST, math.ceil(seconds / TICK_S) + 1))

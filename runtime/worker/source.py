@@ -56,9 +56,9 @@ _FRAME: Final = re.compile(r"script:(\d+):(\d+)")
 
 
 class Attempt(NamedTuple):
-    """What to do next: start `text` in the JavaScript image, or strip it in the TypeScript image."""
+    """What to do next: start `text` in the JavaScript or Python image, or strip it in the TypeScript image."""
 
-    kind: Literal["javascript", "strip"]
+    kind: Literal["javascript", "strip", "python"]
     text: str
 
 
@@ -180,12 +180,12 @@ class Columns:
         return place
 
 
-def normal(text: str) -> str:
-    """`text` without a byte order mark, line ends as `\\n`, a `#!` line as a comment; columns stay."""
+def normal(text: str, *, shebang: bool = True) -> str:
+    """`text` without a byte order mark, line ends as `\\n`; with `shebang`, a `#!` line as a comment; columns stay."""
     text = text.removeprefix("\ufeff")
     if "\r" in text:
         text = _LINE_END.sub("\n", text)
-    return f"//{text[2:]}" if text.startswith("#!") else text
+    return f"//{text[2:]}" if shebang and text.startswith("#!") else text
 
 
 def _texts(text: str, language: Language) -> Iterator[tuple[str, bool]]:

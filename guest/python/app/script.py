@@ -7,6 +7,7 @@ The script is compiled as the body of one async function whose names are all glo
 from __future__ import annotations
 
 import ast
+import builtins
 import linecache
 import types
 from collections.abc import Callable
@@ -18,6 +19,7 @@ _MAIN = "__script__"
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _ASYNC = (ast.Await, ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_LOOKS_INSIDE = frozenset({"globals", "eval", "exec", "locals", "vars", "dir", "__builtins__"})
 _NAMESPACE_CALLS = frozenset({"exec", "locals", "vars", "dir"})
 
 
@@ -40,7 +42,7 @@ def compiled(text: str, namespace: dict[str, Any]) -> tuple[Callable[[], Any], b
     if outside.plain_module:
         return _module(tree, namespace), asynchronous
     _return_last(body)
-    names = sorted(outside.names)
+    names = sorted(outside.names - _fast(tree, outside, namespace))
     head: list[ast.stmt] = [ast.Global(names)] if names else []
     body = [_unannotated(statement) if isinstance(statement, ast.AnnAssign) else statement for statement in body]
     docstring = _docstring(body)
@@ -85,6 +87,8 @@ class _Outside:
 
     def __init__(self) -> None:
         self.names: set[str] = set()
+        self.defined: set[str] = set()
+        """Those that are functions, classes or modules: found by name from elsewhere, as pickle and dataclasses do."""
         self.plain_module = False
 
     def look(self, nodes: Any) -> None:
@@ -95,6 +99,7 @@ class _Outside:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 self.names.add(name)
+                self.defined.add(name)
                 self.look([*node.decorator_list, *getattr(node, "bases", []), *getattr(node, "keywords", [])])
                 return
             case ast.Lambda():
@@ -104,7 +109,9 @@ class _Outside:
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
                 self.plain_module |= any(alias.name == "*" for alias in aliases)
                 if not (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
-                    self.names.update((alias.asname or alias.name).partition(".")[0] for alias in aliases)
+                    names = {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
+                    self.names |= names
+                    self.defined |= names
             case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
                 self.names.add(name)
             case ast.MatchMapping(rest=str(name)):
@@ -131,6 +138,24 @@ class _Outside:
             self.look(inner for inner in ast.walk(node) if isinstance(inner, (ast.Yield, ast.YieldFrom)))
             return
         self.look(ast.iter_child_nodes(node))
+
+
+def _fast(tree: ast.Module, outside: _Outside, namespace: dict[str, Any]) -> set[str]:
+    """The variables that may be locals of the function, which are several times as fast as globals.
+
+    Only those that the script's own level alone mentions, and nothing else could find: no function, class or module,
+    none that is also a builtin (`list = list(x)` reads the builtin first), and none where the namespace is looked into.
+    """
+    inner: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) if name in _LOOKS_INSIDE:
+                return set()
+            case ast.Global(names=names):
+                inner.update(names)
+        if isinstance(node, (*_SCOPES, ast.GeneratorExp, ast.TypeAlias)):
+            inner.update(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
+    return outside.names - outside.defined - inner - set(namespace) - set(dir(builtins))
 
 
 def _misplaced(message: str, node: Any) -> SyntaxError:
