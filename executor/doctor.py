@@ -148,7 +148,7 @@ async def _isolation() -> list[Check]:
 
 
 def _caches() -> list[Check]:
-    from runtime.engine.modules import cache_dir
+    from guest.images import cache_dir
 
     folder = cache_dir() / "compiled"
     if not folder.is_dir():

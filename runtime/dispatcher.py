@@ -78,7 +78,7 @@ class Dispatcher:
         self._queue: deque[_Waiter] = deque()
         self._fresh = Fresh(self._spawn, self.settings)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._closing = False
+        self._started = self._closing = False
 
     async def __aenter__(self) -> Self:
         """Compile what is not compiled yet and start the workers.
@@ -90,6 +90,8 @@ class Dispatcher:
         except BaseException:
             await self.aclose()
             raise
+        self._started = True
+        self._keep_up()
         return self
 
     async def __aexit__(
@@ -191,7 +193,7 @@ class Dispatcher:
 
     def _keep_up(self) -> None:
         """Start as many workers as are missing."""
-        if self._closing:
+        if self._closing or not self._started:
             return
         fit = sum(1 for link in self._links if link.gone is None and not link.worn and not link.draining)
         for _ in range(self.settings.workers - fit - self._starting):

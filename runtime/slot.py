@@ -61,7 +61,7 @@ class Slot:
         self._cancelling = self._released = False
         self._grace: asyncio.TimerHandle | None = None
         self._limits: Limits
-        self._calls = self._log_bytes = 0
+        self._calls = self._log_bytes = self._log_lines = self._emitted_bytes = 0
         self._last_id = -1
 
     @property
@@ -132,9 +132,7 @@ class Slot:
     def _check(self, frame: Pending | Ended) -> None:
         limits = self._limits
         _check_usage(frame.usage, limits)
-        self._log_bytes += sum(len(log.text) for log in frame.logs)
-        if self._log_bytes > limits.log_bytes + _LOG_MARGIN:
-            raise FrameError("a worker forwarded more log text than the run may write")
+        self._check_output(frame, limits)
         if isinstance(frame, Pending):
             for call in frame.calls:
                 if call.id <= self._last_id or len(call.args) > limits.call_args_bytes:
@@ -150,6 +148,15 @@ class Slot:
             code = frame.failure.code
             if code in _NEVER_FROM_A_WORKER or (code == "cancelled" and not self._cancelling):
                 raise FrameError("a worker gave a code that is not its to give")
+
+    def _check_output(self, frame: Pending | Ended, limits: Limits) -> None:
+        self._log_bytes += sum(len(log.text) for log in frame.logs)
+        self._log_lines += len(frame.logs)
+        self._emitted_bytes += sum(map(len, frame.emitted))
+        if max(self._log_bytes, self._log_lines) > limits.log_bytes + _LOG_MARGIN:
+            raise FrameError("a worker forwarded more log text than the run may write")
+        if self._emitted_bytes > limits.result_bytes:
+            raise FrameError("a worker forwarded more emitted values than the run may have")
 
     def _over(self, ending: Ended | Lost) -> None:
         self._state = "ended"

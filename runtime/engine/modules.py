@@ -28,6 +28,7 @@ import structlog
 from wasmtime import _ffi
 
 from bridge.wire.errors import ConfigError
+from guest.images import cache_dir
 from runtime.engine import interpreter, settings
 from runtime.engine.settings import Mode
 
@@ -38,12 +39,6 @@ _MAC: Final = 32
 _LENGTH: Final = struct.Struct(">I")
 _COMPILE_S: Final = 120
 _KEPT: Final = 16
-
-
-def cache_dir() -> Path:
-    """EXECUTOR_CACHE_DIR, else the user's cache folder."""
-    override = os.environ.get("EXECUTOR_CACHE_DIR")
-    return Path(override) if override else Path(platformdirs.user_cache_dir("executor"))
 
 
 def config_dir() -> Path:
