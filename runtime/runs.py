@@ -39,6 +39,8 @@ _log = structlog.get_logger("executor.run")
 class Places(Protocol):
     """Where runs get their slots; `runtime.dispatcher.Dispatcher` is one."""
 
+    async def prepare(self, language: str) -> None: ...
+
     async def acquire(self, sink: Sink, *, isolation: str | None = None) -> Slot: ...
 
 
@@ -208,7 +210,7 @@ class Runs:
                 del self._live[live.id]
                 raise
         else:
-            forget = self._store.begin(live.row())
+            forget = self._store.begin(live.row)
         self._lives.spawn(self._live_through(live, forget))
         return live
 
@@ -275,6 +277,7 @@ class Runs:
         slot: Slot | None = None
         try:
             with live.queueing:
+                await self._places.prepare(request.language)
                 slot = await self._places.acquire(driver.frame, isolation=request.isolation)
             if slot is not None:
                 live.started()
@@ -337,7 +340,7 @@ class Runs:
             record.calls = record.calls or await self._store.calls(row.n)
         return record
 
-    async def _row(self, run_id: str) -> RunRow:
+    async def _row(self, run_id: Any) -> RunRow:
         row = await self._store.get(run_id) if isinstance(run_id, str) else None
         if row is None:
             raise NotFound("there is no such run", hint="`GET /runs` lists the runs that are kept")

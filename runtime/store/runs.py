@@ -120,9 +120,12 @@ class RunStore:
         self._next_direct += 1
         return n
 
-    def begin(self, row: RunRow) -> Callable[[], None]:
-        """Record a run that starts, soon. Returns what forgets it again, for a run that ended before that."""
-        job = self.database.post(lambda connection: _put(connection, row))
+    def begin(self, row: Callable[[], RunRow]) -> Callable[[], None]:
+        """Record a run that starts, soon; `row` is asked for it then, on the writer's thread.
+
+        Returns what forgets it again, for a run that ended before that.
+        """
+        job = self.database.post(lambda connection: _put(connection, row()))
         return lambda: self.database.drop(job)
 
     async def accept(self, row: RunRow) -> None:

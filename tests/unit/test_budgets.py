@@ -1,12 +1,14 @@
 """Budgets: what a request may ask, what it gets, what is refused."""
 
 import json
+from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.wire.errors import ConfigError, InvalidRequest
+from bridge.wire.errors import ConfigError, ImportFailed, InvalidRequest, RequestRefused, RunErrorCode, ToolErrorCode
 from runtime.budgets import MIB, STORED_RESULT_BYTES, TABLE, BudgetPolicy, Budgets, limit_of
 
 
@@ -103,3 +105,24 @@ def test_a_limit_that_ended_a_run_is_named_with_what_was_used():
     }
     assert limit_of("result_too_large", budgets, {"result_bytes": 0})["limit"] == STORED_RESULT_BYTES
     assert limit_of("script_error", budgets, {}) is None
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_documentation_has_the_table():
+    lines = (DOCS / "budgets.md").read_text().splitlines()
+    for name, row in TABLE.items():
+        (line,) = [line for line in lines if line.startswith(f"| `{name}` |")]
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        assert cells[1].split()[0] == str(row.default)
+        assert (cells[2], cells[3]) == (str(row.ceiling), str(row.least))
+        if row.ends:
+            assert row.ends in cells[4]
+
+
+def test_every_code_is_documented():
+    text = (DOCS / "errors.md").read_text()
+    refusals = [kind.code for kind in RequestRefused.__subclasses__()]
+    for code in (*get_args(RunErrorCode), *get_args(ToolErrorCode), *refusals, ConfigError.code, ImportFailed.code):
+        assert f"`{code}`" in text, code

@@ -147,7 +147,7 @@ async def test_a_run_that_ended_before_its_start_was_written_is_written_once(dat
     statements: list[str] = []
     await database.write(lambda c: c.set_trace_callback(statements.append))
     started = row(store, "running")
-    forget = store.begin(started)
+    forget = store.begin(lambda: started)
     forget()
     await store.finish(started._replace(status="completed", ended_at=1.0), [], yes)
     assert sum("INSERT INTO runs" in statement for statement in statements) == 1
