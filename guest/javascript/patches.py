@@ -146,6 +146,16 @@ _FRAMES = (
 )
 """A stack shows the script's frames and the engine's, not those of the boot code."""
 
+_KEEP_ARENA = (
+    """        ar->n_used_blocks--;
+        if (unlikely(ar->n_used_blocks == 0)) {
+""",
+    """        ar->n_used_blocks--;
+        if (unlikely(ar->n_used_blocks == 0) && ar->free_link.next != ar->free_link.prev) {
+""",
+)
+"""The last pool of a size stays: a loop that makes and drops one object does not make and drop a pool each time."""
+
 PATCHES: Final[dict[str, list[tuple[str, str]]]] = {
     "quickjs.c": [
         _DISPATCH,
@@ -160,6 +170,7 @@ PATCHES: Final[dict[str, list[tuple[str, str]]]] = {
         _RETURN,
         _THROW,
         _FRAMES,
+        _KEEP_ARENA,
         *POSITIONS,
     ]
 }

@@ -70,6 +70,7 @@ EXPORT(boot) int32_t boot_image(const char *source, uint32_t len) {
         return status;
     }
     JS_RunGC(guest_rt);
+    if (run_prepare() || engine_nursery(guest_rt)) return -13;
     engine_scrub(guest_rt);
     heap_scrub();
     return 0;

@@ -2,6 +2,9 @@
 #include "quickjs.c"
 
 #include "engine.h"
+#include "heap.h"
+
+enum { NURSERY_BYTES = 512 };  /* of each size: what a small script needs */
 
 static JSObject *as_object(JSValueConst value) {
     return JS_VALUE_GET_TAG(value) == JS_TAG_OBJECT ? JS_VALUE_GET_OBJ(value) : NULL;
@@ -313,6 +316,33 @@ void engine_scrub(JSRuntime *rt) {
             }
         }
     }
+}
+
+/* A pool of `count` blocks that is never given back: it counts one block as used for ever. */
+static size_t nursery_pool(JSRuntime *rt, JSArena *pool, int index, int count) {
+    unsigned size = arena_block_sizes[index];
+    pool->block_size_idx = (uint8_t)index;
+    pool->n_blocks = (uint16_t)(count + 1);
+    pool->n_used_blocks = 1;
+    pool->first_free_block = 0;
+    for (int i = 0; i < count; i++) {
+        JSMallocBlockHeader *block = arena_get_block(pool, (unsigned)i, size);
+        block->u.free_next = i + 1 < count ? (uint16_t)(i + 1) : JS_ARENA_FREE_NIL;
+        block->block_size_idx = (uint8_t)index;
+    }
+    list_add(&pool->link, &rt->arena_state.arena_list[index]);
+    list_add(&pool->free_link, &rt->arena_state.free_arena_list[index]);
+    return sizeof(JSArena) + (size_t)count * size;
+}
+
+int engine_nursery(JSRuntime *rt) {
+    uint8_t *at = heap_at_page(JS_ARENA_BLOCK_SIZE_COUNT * (NURSERY_BYTES + sizeof(JSArena)) + 4096);
+    if (!at) return -1;
+    for (int i = 0; i < JS_ARENA_BLOCK_SIZE_COUNT; i++) {
+        int count = NURSERY_BYTES / arena_block_sizes[i];
+        at += nursery_pool(rt, (JSArena *)at, i, count < 1 ? 1 : count);
+    }
+    return 0;
 }
 
 size_t engine_allocated(JSContext *ctx) { return ctx->rt->malloc_state.malloc_size; }

@@ -108,6 +108,10 @@ JSValue engine_run_script(JSContext *ctx, const char *source, size_t len, bool *
    at all: false when all that hangs on it are promises settled already, such as a Promise.race that it has lost. */
 bool engine_still_matters(JSValueConst resolve_function);
 
+/* Pools for what a script allocates first, side by side: a small script then writes to few pages of the image, and each
+   page that it writes to is one that has to be copied for it. */
+int engine_nursery(JSRuntime *rt);
+
 /* Sets the free blocks of the engine's pools to zero: for the image. */
 void engine_scrub(JSRuntime *rt);
 

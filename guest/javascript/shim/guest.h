@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "engine.h"
+#include "heap.h"
 
 #define EXPORT(name) __attribute__((export_name(#name)))
 
@@ -21,10 +22,6 @@ enum {
     ENTRY_COST = 12,          /* what a log line costs beside its text */
     IO_SIZE = 65536,
 };
-
-/* ---- heap.c */
-
-void heap_scrub(void);
 
 /* ---- bytes.c: a growing buffer and the msgpack written into it */
 
@@ -176,6 +173,9 @@ typedef struct {
 void failure_pack(JSContext *ctx, Bytes *to, const Failure *failure);
 
 /* ---- run.c */
+
+/* Sets apart, in the image, the memory that a run always needs. */
+int run_prepare(void);
 
 extern JSContext *guest_ctx;
 extern JSRuntime *guest_rt;

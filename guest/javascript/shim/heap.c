@@ -2,10 +2,12 @@
    neighbours are joined at once, and the same requests always give the same addresses.
 
    The engine keeps blocks of up to 512 bytes in pools of its own; what comes here are those pools and larger blocks. */
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "guest.h"
+#include "heap.h"
 
 typedef struct Block {
     struct Block *before;     /* the block in front of this one in memory */
@@ -240,7 +242,24 @@ void *realloc(void *data, size_t wanted) {
 
 size_t malloc_usable_size(void *data) { return data ? size_of(block_of(data)) : 0; }
 
-/* Free memory is zero afterwards, but for the links: for the image. */
+void heap_close_gaps(void) {
+    for (uint32_t class = 0; class < CLASSES; class++)
+        for (uint32_t step = 0; step < STEPS; step++)
+            for (Block *block = lists[class][step], *next; block; block = next) {
+                next = block->next;
+                if (after(block) == last) continue;
+                unlink(block);
+                memset(payload(block), 0, size_of(block));
+            }
+}
+
+void *heap_at_page(size_t size) {
+    enum { HOST_PAGE = 4096 };
+    heap_close_gaps();
+    uint8_t *data = malloc(size + HOST_PAGE);
+    return data ? (uint8_t *)(((uintptr_t)data + HOST_PAGE - 1) & ~(uintptr_t)(HOST_PAGE - 1)) : NULL;
+}
+
 void heap_scrub(void) {
     for (Block *block = (Block *)(((uintptr_t)&__heap_base + 7) & ~(uintptr_t)7); block != last; block = after(block))
         if (is_free(block)) memset((uint8_t *)block + sizeof(Block), 0, size_of(block) - (sizeof(Block) - HEADER));

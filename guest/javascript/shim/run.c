@@ -11,11 +11,17 @@ typedef struct {
     uint64_t memory_bytes, bridge_calls, call_args_bytes, result_bytes, log_bytes;
 } Limits;
 
-static uint8_t io_buffer[IO_SIZE];
+static uint8_t *io_buffer, *reserve;  /* of IO_SIZE bytes each */
 static Bytes output;
 static JSValue result_promise, result;
 static size_t result_limit;
 static bool lone_function, settling, has_result;
+
+int run_prepare(void) {
+    io_buffer = calloc(1, IO_SIZE);
+    reserve = calloc(1, IO_SIZE);
+    return io_buffer && reserve ? 0 : -1;
+}
 
 EXPORT(io) uint8_t *guest_io(void) { return io_buffer; }
 EXPORT(alloc) void *guest_alloc(uint32_t len) { return malloc(len); }
@@ -60,8 +66,7 @@ static bool finish_output(void) {
 /* A failure without calls, logs and values, in memory that is always there. What was logged and emitted stays in the
    tail, where the host finds it. */
 static uint64_t fail_without_memory(const Failure *failure) {
-    static uint8_t block[IO_SIZE];
-    Bytes small = {.data = block, .cap = sizeof block, .fixed = true};
+    Bytes small = {.data = reserve, .cap = IO_SIZE, .fixed = true};
     begin_output(&small, STATUS_FAILED);
     failure_pack(guest_ctx, &small, failure);
     for (int i = 0; i < 3; i++) pack_array(&small, 0);
