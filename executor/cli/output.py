@@ -7,7 +7,7 @@ import sys
 from typing import Any, Final
 
 from rich.console import Console
-from rich.json import JSON
+from rich.highlighter import JSONHighlighter
 from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
@@ -53,7 +53,29 @@ def print_value(value: Any) -> None:
     elif isinstance(value, str):
         out.print(Text(value))
     else:
-        out.print(JSON.from_data(value, ensure_ascii=False))
+        out.print(JSONHighlighter()(Text(pretty(value, min(out.width, 100)))))
+
+
+def pretty(value: Any, width: int, indent: int = 0, before: int = 0) -> str:
+    """JSON as a person would lay it out: on one line what fits in `width`, else a part a line.
+
+    `before` is what the line already holds beside its indent.
+    """
+    flat = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, dict | list) or not value or indent + before + len(flat) <= width:
+        return flat
+    inner = indent + 2
+    if isinstance(value, dict):
+        names = [json.dumps(name, ensure_ascii=False) + ": " for name in value]
+        parts = [
+            name + pretty(part, width, inner, len(name) + 1) for name, part in zip(names, value.values(), strict=True)
+        ]
+        start, end = "{", "}"
+    else:
+        parts = [pretty(part, width, inner, 1) for part in value]
+        start, end = "[", "]"
+    lines = ",\n".join(f"{' ' * inner}{part}" for part in parts)
+    return f"{start}\n{lines}\n{' ' * indent}{end}"
 
 
 def say(text: str, style: str = "") -> None:
@@ -63,9 +85,6 @@ def say(text: str, style: str = "") -> None:
 def say_error(error: ExecutorError) -> None:
     """One line, and what to do about it."""
     notes.print(Text.assemble(("error", "bad"), ": ", error.message), soft_wrap=True)
-    problems = (error.details or {}).get("problems") or (error.details or {}).get("suggestions") or []
-    for problem in problems[:10]:
-        notes.print(Text(f"  · {problem}", style="quiet"), soft_wrap=True)
     if error.hint:
         notes.print(Text.assemble(("  hint", "quiet"), ": ", error.hint), soft_wrap=True)
 
@@ -115,7 +134,8 @@ def _show_calls(calls: list[dict[str, Any]]) -> None:
         what = str(each.get("code") or (status if status is not None else outcome))
         rows.add_row(
             Text(mark, style=style),
-            Text(each["path"], style="name"),
+            # The built-in calls are shown as a script writes them.
+            Text(f"tools.{each['path'][1:]}" if each["path"].startswith("$") else each["path"], style="name"),
             Text(what, style="" if outcome == "done" else style),
             duration(each.get("duration_ms")),
             size(each.get("args_bytes")),

@@ -109,8 +109,6 @@ class Remote:
             name = f"{body['name']}-{given['connection']}"
             await self.set_secret(name, _value_of(secret), scope=given["scope"])
             given["secret"] = f"local:{name}"
-        if given.get("auth") == "bearer":
-            given["auth"] = {"type": "bearer"}
         return await self._dict("POST", "/integrations", body | given)
 
     async def _dict(

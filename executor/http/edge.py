@@ -9,7 +9,7 @@ import re
 import secrets
 import time
 import traceback
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from bridge.wire.errors import (
     Forbidden,
     InvalidRequest,
     NotFound,
+    Overloaded,
     PayloadTooLarge,
     UnsupportedMediaType,
 )
@@ -56,16 +57,21 @@ _NEVER_ESCAPED: Final = frozenset(
 _HOST: Final = re.compile(
     rb"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?)(?::([0-9]{1,5}))?"
 )
+_BYTES: Final = re.compile(rb"\$bytes|\\u0024", re.IGNORECASE)
 _JSON_TYPE: Final = re.compile(rb'application/json(?:\s*;\s*charset="?utf-8"?)?', re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """What the edge found out. `body` is the parsed JSON, or `NO_BODY`; `principal` a key's id or `anonymous`."""
+    """What the edge found out. `body` is the parsed JSON, or `NO_BODY`; `principal` a key's id or `anonymous`.
+
+    `holds_bytes` says that the body may hold a `{"$bytes": …}`: most hold none, and need no search for it.
+    """
 
     principal: str
     known: bool
     body: Any
+    holds_bytes: bool = False
 
 
 class _NoBody:
@@ -88,6 +94,7 @@ class Edge:
         self.settings = settings
         self.metrics = metrics
         self.doorkeeper = Doorkeeper(keyring)
+        self._held = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -134,8 +141,12 @@ class Edge:
         request.check_origin(self.settings)
         request.check_format()
         principal, known = await self._principal(request)
-        body = await self._body(request)
-        return Admitted(principal, known, body)
+        if not request.has_body:
+            return Admitted(principal, known, NO_BODY)
+        data = await self._body(request)
+        nodes = self.settings.body_nodes.get(request.scope["path"], strictjson.MAX_NODES)
+        body = strictjson.loads(data, max_nodes=nodes) if data else NO_BODY
+        return Admitted(principal, known, body, _BYTES.search(data) is not None)
 
     async def _principal(self, request: _Request) -> tuple[str, bool]:
         if not self.settings.require_key:
@@ -146,12 +157,20 @@ class Edge:
         address = client[0] if client else ""
         return await self.doorkeeper.admit(request.scope["headers"], request.scope["query_string"], address), True
 
-    async def _body(self, request: _Request) -> Any:
-        if not request.has_body:
-            return NO_BODY
+    async def _body(self, request: _Request) -> bytearray:
         limit = self.settings.body_limits.get(request.scope["path"], self.settings.body_bytes)
-        data = await request.read(limit, self.settings.body_deadline)
-        return strictjson.loads(data) if data else NO_BODY
+        data = bytearray()
+        try:
+            await request.read_into(data, limit, self.settings.body_deadline, self._take)
+        finally:
+            self._held -= len(data)
+        return data
+
+    def _take(self, size: int) -> None:
+        """Count bytes of bodies that are being read. Raises Overloaded when they are too many, all clients together."""
+        self._held += size
+        if self._held > self.settings.bodies_bytes:
+            raise Overloaded("too many large bodies are arriving at once")
 
 
 class _Request:
@@ -225,11 +244,13 @@ class _Request:
         if any(value.strip().lower() != b"identity" for value in self.headers.get(b"content-encoding", [])):
             raise UnsupportedMediaType("a compressed body is not accepted", hint="leave Content-Encoding out")
 
-    async def read(self, limit: int, deadline: float) -> bytearray:
-        """The body. Raises PayloadTooLarge as soon as it is known to be, RequestTimeout, ClientGone."""
+    async def read_into(self, data: bytearray, limit: int, deadline: float, take: Callable[[int], None]) -> None:
+        """Append the body to `data`; `take` hears of each part.
+
+        Raises PayloadTooLarge as soon as it is known to be, RequestTimeout, ClientGone, and what `take` raises.
+        """
         if self.length is not None and self.length > limit:
             raise _too_large(limit)
-        data = bytearray()
         try:
             async with asyncio.timeout(deadline):
                 more = True
@@ -237,14 +258,15 @@ class _Request:
                     message = await self.receive()
                     if message["type"] != "http.request":
                         raise ClientGone
-                    data += message.get("body", b"")
+                    part = message.get("body", b"")
+                    data += part
+                    take(len(part))
                     if len(data) > limit:
                         raise _too_large(limit)
                     more = message.get("more_body", False)
         except TimeoutError:
             raise RequestTimeout(f"the body did not arrive within {deadline:g} seconds") from None
         self.unread = False
-        return data
 
 
 def _too_large(limit: int) -> PayloadTooLarge:

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from bridge.wire.errors import InvalidRequest
 from executor.http.answers import MethodNotAllowed
 from executor.http.edge import ADMITTED, NO_BODY, Admitted
+from runtime import values
 
 MAX_QUERY_FIELDS: Final = 32
 
@@ -33,6 +34,11 @@ class Call:
     params: Mapping[str, str]
     query: Any
     body: Any
+    holds_bytes: bool
+
+    def value(self, part: Any) -> Any:
+        """A part of the body as a value: `{"$bytes": …}` is bytes. Raises InvalidRequest for what is not base64."""
+        return values.from_json(part) if self.holds_bytes else part
 
     def header(self, name: bytes) -> str | None:
         """The only header of that lower-case name. Raises InvalidRequest when it comes twice."""
@@ -82,6 +88,7 @@ class Operation:
             scope["path_params"],
             self._query_of(scope["query_string"]),
             self._body_of(admitted.body),
+            admitted.holds_bytes,
         )
         response = await self.handler(call)
         await response(scope, receive, send)
@@ -157,8 +164,9 @@ class PathEndpoint:
 
 
 def routes_of(operations: list[Operation]) -> list[Route]:
-    """One route for each path, in the order given."""
+    """One route for each path; those without parameters first, since the first that matches is taken."""
     by_path: dict[str, list[Operation]] = {}
     for operation in operations:
         by_path.setdefault(operation.path, []).append(operation)
-    return [Route(path, PathEndpoint(each), methods=None) for path, each in by_path.items()]
+    ordered = sorted(by_path, key=lambda path: "{" in path)
+    return [Route(path, PathEndpoint(by_path[path]), methods=None) for path in ordered]

@@ -9,10 +9,21 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from runtime.budgets import TABLE
+
 Name = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Cursor = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 Scope = Literal["org", "user"]
 Effect = Literal["approve", "require_approval", "block"]
+
+
+def _budgets_schema(schema: dict[str, Any]) -> None:
+    """The budgets one by one: what the runtime checks, and a name that it does not know is refused."""
+    schema["properties"] = {
+        name: {"type": "integer", "minimum": row.least, "default": row.default, "description": row.meaning}
+        for name, row in TABLE.items()
+    }
+    schema["additionalProperties"] = False
 
 
 class Asked(BaseModel):
@@ -39,7 +50,9 @@ class RunRequest(Asked):
         default="typescript", description="Plain JavaScript runs as TypeScript too."
     )
     input: Any = Field(default=None, description='Any JSON value; `{"$bytes": "<base64>"}` is bytes.')
-    budgets: dict[str, Any] = Field(default_factory=dict, description="Limits by name, in the units of the table.")
+    budgets: dict[str, Any] = Field(
+        default_factory=dict, description="Limits by name.", json_schema_extra=_budgets_schema
+    )
     toolkit: Name | None = Field(default=None, description="Narrows the tools to a named subset.")
     wait: bool = Field(default=True, description="false: answer 202 as soon as the run is recorded.")
     labels: dict[
@@ -84,7 +97,7 @@ class IntegrationRequest(Asked):
     )
     scope: Scope = "org"
     connection: Name = "main"
-    auth: Placement | None = None
+    auth: Literal["bearer", "basic"] | Placement | None = None
     secret: Name | None = Field(default=None, description="A reference such as `local:github`, never a value.")
     allow_private: list[Annotated[str, StringConstraints(max_length=255)]] = Field(default_factory=list, max_length=100)
     replace: bool = False
@@ -96,7 +109,7 @@ class ConnectionRequest(Asked):
     integration: Name
     scope: Scope = "org"
     connection: Name = "main"
-    auth: Placement | None = None
+    auth: Literal["bearer", "basic"] | Placement | None = None
     secret: Name | None = None
     replace: bool = False
 

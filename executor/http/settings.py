@@ -12,6 +12,8 @@ RUN_BODY_BYTES: Final = 9 * 1024 * 1024
 """A source or an input at its ceiling of 8 MiB, and room for the rest of the request."""
 DOCUMENT_BODY_BYTES: Final = 40 * 1024 * 1024
 """The largest public API descriptions are 20 to 30 MB."""
+DOCUMENT_NODES: Final = 8 * 1024 * 1024
+"""And have some two million JSON values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,8 @@ class EdgeSettings:
 
     `hosts` are the names (lower case, no port; IPv6 in brackets) that the Host header may say, besides the address that
     the connection came in on. `origins` are further origins allowed beside the server's own. Body limits are bytes,
-    `body_deadline` seconds; `body_limits` holds the paths whose limit differs.
+    `body_deadline` seconds; `body_limits` and `body_nodes` hold the paths whose limits differ (in bytes, and in JSON
+    values), `bodies_bytes` bounds all bodies that are being read at once.
     """
 
     require_key: bool = True
@@ -28,6 +31,8 @@ class EdgeSettings:
     origins: frozenset[str] = frozenset()
     body_bytes: int = RUN_BODY_BYTES
     body_limits: Mapping[str, int] = field(default_factory=lambda: {"/integrations": DOCUMENT_BODY_BYTES})
+    body_nodes: Mapping[str, int] = field(default_factory=lambda: {"/integrations": DOCUMENT_NODES})
+    bodies_bytes: int = 256 * 1024 * 1024
     body_deadline: float = 10.0
 
     @property

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import math
 import re
+from array import array
+from itertools import accumulate
 from typing import Any, Final
 
-from bridge.wire.errors import InvalidRequest
+from bridge.wire.errors import InvalidRequest, PayloadTooLarge
 
 MAX_DEPTH: Final = 100
 INT_MIN: Final = -(2**63)
@@ -19,7 +21,15 @@ INT_MAX: Final = 2**64 - 1
 
 _UNUSUAL_NUMBER: Final = re.compile(rb"[0-9]{19}|[eE]\+?[0-9]{2}")
 """Only a body with such digits can hold a number that is out of range; the others take the faster road."""
+_STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_STEPS: Final = bytes.maketrans(b"[{]}", bytes([1, 1, 255, 255]))
+"""As signed bytes: one deeper, one less deep."""
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+MAX_NODES: Final = 1 << 20
+"""Values in one body. A guest's own values have the same limit."""
 
 
 class NotJson(InvalidRequest):
@@ -28,8 +38,9 @@ class NotJson(InvalidRequest):
     code = "invalid_json"
 
 
-def loads(data: bytes | bytearray) -> Any:
-    """The value of `data` (UTF-8). Raises NotJson, saying what is wrong and where."""
+def loads(data: bytes | bytearray, *, max_nodes: int = MAX_NODES) -> Any:
+    """The value of `data` (UTF-8). Raises NotJson, saying what is wrong and where, and PayloadTooLarge."""
+    brackets = _check_size(data, max_nodes)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as e:
@@ -47,8 +58,8 @@ def loads(data: bytes | bytearray) -> Any:
         raise NotJson(f"the body is nested deeper than {MAX_DEPTH} levels") from None
     except ValueError:
         raise NotJson("the body holds a number that is out of range") from None
-    if data.count(b"[") + data.count(b"{") > MAX_DEPTH:
-        _check_depth(value)
+    if _depth(brackets) > MAX_DEPTH:
+        raise NotJson(f"the body is nested deeper than {MAX_DEPTH} levels")
     if _SURROGATE.search(data):
         _check_surrogates(value)
     return value
@@ -88,20 +99,24 @@ _CAREFUL: Final = json.JSONDecoder(
 )
 
 
-def _check_depth(value: Any) -> None:
-    level = [value]
-    for _ in range(MAX_DEPTH + 1):
-        inner: list[Any] = []
-        for part in level:
-            if type(part) is dict:
-                inner.extend(part.values())
-            elif type(part) is list:
-                inner.extend(part)
-        if not inner:
-            return
-        level = inner
-    if any(type(part) in (dict, list) for part in level):
-        raise NotJson(f"the body is nested deeper than {MAX_DEPTH} levels")
+def _check_size(data: bytes | bytearray, max_nodes: int) -> bytes | bytearray:
+    """Refuse a body of too many values before any is made: parsing millions would hold up everybody else.
+
+    Returns the brackets of `data` that stand outside of strings, or nothing when there are too few to be deep.
+    """
+    opening = data.count(b"[") + data.count(b"{")
+    crowded = opening + data.count(b",") > max_nodes
+    if not crowded and opening <= MAX_DEPTH:
+        return b""
+    outside = _STRING.sub(b"", data)
+    if crowded and outside.count(b",") + outside.count(b"[") + outside.count(b"{") > max_nodes:
+        raise PayloadTooLarge(f"the body holds more than {max_nodes} values", details={"limit": max_nodes})
+    return outside.translate(None, _NO_BRACKETS)
+
+
+def _depth(brackets: bytes | bytearray) -> int:
+    """The deepest nesting of balanced brackets."""
+    return max(accumulate(array("b", brackets.translate(_STEPS))), default=0)
 
 
 def _check_surrogates(value: Any) -> None:

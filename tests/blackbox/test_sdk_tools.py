@@ -181,3 +181,21 @@ def test_a_configuration_that_is_wrong_is_refused_by_name(tmp_path, text: str, n
     (tmp_path / "config.toml").write_text(text)
     with pytest.raises(ConfigError, match=named):
         Config.load(tmp_path, environ={})
+
+
+async def test_a_call_that_nobody_awaits_is_made_and_a_race_does_not_wait_for_its_loser(ex: Executor):
+    made: list[int] = []
+
+    async def slow(args: dict) -> None:
+        made.append(args["n"])
+        await asyncio.sleep(0.2)
+
+    ex.tool("slow.org.main.write", slow, side_effect="write")
+    await ex.toolbox.add_policy("slow", "*", "approve")
+    alone = await ex.run("tools.slow.org.main.write({n: 1}); 'done'")
+    assert (alone.result, [call["outcome"] for call in alone.calls]) == ("done", ["done"])
+    race = await ex.run(
+        "await Promise.race([tools.slow.org.main.write({n: 2}), new Promise(done => setTimeout(done, 5))]); 'done'"
+    )
+    assert (race.result, [call["outcome"] for call in race.calls]) == ("done", ["unknown"])
+    assert made == [1, 2]

@@ -96,6 +96,7 @@ async def describe(path: str, /, *, json: Flag = False, where: Where = HERE) -> 
         Print the answer as JSON.
     """
     from rich.syntax import Syntax
+    from rich.text import Text
 
     from executor.cli import output
 
@@ -104,8 +105,19 @@ async def describe(path: str, /, *, json: Flag = False, where: Where = HERE) -> 
     if json:
         output.print_json(tool)
         return
-    code = tool.get("typescript") or tool.get("signature") or ""
-    output.out.print(Syntax(code, "typescript", background_color="default", word_wrap=True) if code else path)
+    effects = {"approve": "good", "require_approval": "odd", "block": "bad"}
+    output.out.print(
+        Text.assemble(
+            (tool["path"], "name"),
+            ("  ", ""),
+            (f"{tool['side_effect']}: ", "quiet"),
+            (tool["effect"], effects.get(tool["effect"], "")),
+        )
+    )
+    if tool.get("description"):
+        output.out.print(Text(tool["description"].strip()))
+    output.out.print()
+    output.out.print(Syntax("", "typescript", theme="ansi_dark").highlight(tool["signature"]))
 
 
 def _show(found: dict[str, Any], as_json: bool) -> None:

@@ -188,7 +188,7 @@ def _options(body: schemas.IntegrationRequest | schemas.ConnectionRequest) -> di
     return {
         "scope": body.scope,
         "connection": body.connection,
-        "auth": body.auth.as_dict() if body.auth is not None else None,
+        "auth": body.auth.as_dict() if isinstance(body.auth, schemas.Placement) else body.auth,
         "secret": body.secret,
         "replace": body.replace,
     }

@@ -14,7 +14,6 @@ from executor.http.answers import json_answer
 from executor.http.operation import Answer, Call, Operation
 from executor.http.presence import while_present
 from executor.http.sse import EventStream
-from runtime import values
 
 if TYPE_CHECKING:
     from executor.executor import Executor
@@ -45,7 +44,7 @@ class Runs:
             self.executor.run(
                 body.code,
                 language=body.language if "language" in body.model_fields_set else None,
-                input=values.from_json(body.input),
+                input=call.value(body.input),
                 budgets=body.budgets or None,
                 toolkit=body.toolkit,
                 labels=body.labels or None,

@@ -42,7 +42,7 @@ class Tools:
             call.receive,
             self.executor.call(
                 call.params["path"],
-                values.from_json(body.args),
+                call.value(body.args),
                 meta=body.meta,
                 principal=call.principal,
                 door="http",

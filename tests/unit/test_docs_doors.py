@@ -1,0 +1,61 @@
+"""The pages about the doors mention every operation, command, option and code."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import get_args
+
+import pytest
+
+from bridge.wire.errors import RequestRefused, ToolErrorCode
+from executor.cli.app import _COMMANDS
+from executor.http.app import operations_of
+from executor.http.metrics import Metrics
+from runtime.results import EventType
+
+DOCS = Path(__file__).parents[2] / "docs"
+HTTP = (DOCS / "http.md").read_text()
+CLI = (DOCS / "cli.md").read_text()
+
+
+def _commands() -> list[tuple[str, str]]:
+    return [
+        (f"executor {group} {name}".replace("  ", " "), path)
+        for group, commands in _COMMANDS.items()
+        for name, (path, _) in commands.items()
+    ]
+
+
+def test_every_operation_is_on_the_page() -> None:
+    nobody = SimpleNamespace(toolbox=None, keys=None)
+    for operation in operations_of(nobody, Metrics()):  # type: ignore[arg-type]
+        assert f"`{operation.method} {operation.path}`" in HTTP, operation.id
+
+
+def _refusals(base: type[RequestRefused]) -> set[str]:
+    return {base.code}.union(*(_refusals(each) for each in base.__subclasses__()))
+
+
+def test_every_code_is_on_the_page() -> None:
+    for code in sorted(_refusals(RequestRefused) | set(get_args(ToolErrorCode))):
+        assert f"`{code}`" in HTTP, code
+
+
+def test_every_event_is_on_the_page() -> None:
+    for event in get_args(EventType):
+        assert f"`{event}`" in HTTP, event
+
+
+@pytest.mark.parametrize(("command", "path"), _commands())
+def test_every_command_and_option_is_on_the_page(command: str, path: str) -> None:
+    assert f"`{command}`" in CLI or f"`{command} " in CLI or f"\n{command} " in CLI, command
+    module, _, name = path.partition(":")
+    function = getattr(import_module(f"executor.cli.commands.{module}"), name)
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.name != "where":
+            assert f"--{parameter.name.replace('_', '-')}" in CLI, (command, parameter.name)
+        if parameter.kind is not parameter.KEYWORD_ONLY:
+            assert parameter.name in (function.__doc__ or ""), (command, parameter.name)
