@@ -19,14 +19,15 @@ from catalog.model import Schema
 
 __all__ = ["Check", "SchemaError", "bounded", "checker", "closed", "references", "unknown"]
 
-MAX_STEPS: Final = 100_000
-"""References followed for one set of arguments."""
+STEPS: Final = 2_000
+STEPS_PER_NODE: Final = 20
+"""References followed for one set of arguments: so many at least, and so many for each of their values."""
 MAX_MESSAGE: Final = 400
 
 _UNBOUNDED: Final = frozenset({"pattern", "patternProperties", "uniqueItems", "format"})
 _NAMED: Final = frozenset({"properties", "$defs", "dependentSchemas"})
 _OPAQUE: Final = frozenset({"enum", "const", "default", "examples", "required"})
-_ANY_REFERENCE: Final = referencing.Registry[Any]()
+_NOTHING_ELSE: Final = referencing.Registry[Any]()
 
 Check = Callable[[Any], str | None]
 
@@ -35,18 +36,40 @@ class TooMuchWork(Exception):
     """Raised when the schema makes the check of these arguments run away."""
 
 
-class _Steps:
-    left = MAX_STEPS
+class _Work:
+    """The check under way. Checks are synchronous and happen on one thread, so there is only one."""
+
+    definitions: Mapping[str, Any] = {}
+    instance: Any = None
+    followed = 0
+    allowed = STEPS
 
 
-def _counted_ref(validator: Any, ref: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
-    _Steps.left -= 1
-    if _Steps.left < 0:
-        raise TooMuchWork
-    yield from Draft202012Validator.VALIDATORS["$ref"](validator, ref, instance, schema)
+def _follow(validator: Any, ref: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    """`$ref` into the definitions at hand: no resolver, a counter, and nothing outside them."""
+    _Work.followed += 1
+    if _Work.followed > _Work.allowed:
+        _Work.allowed = STEPS + STEPS_PER_NODE * _nodes(_Work.instance)
+        if _Work.followed > _Work.allowed:
+            raise TooMuchWork
+    target = _Work.definitions.get(ref[8:]) if isinstance(ref, str) and ref.startswith("#/$defs/") else None
+    if target is not None:
+        yield from validator.descend(instance, target)
 
 
-_Validator: Final[Any] = validators.extend(Draft202012Validator, {"$ref": _counted_ref})  # type: ignore[no-untyped-call]
+def _nodes(value: Any) -> int:
+    count, stack = 0, [value]
+    while stack:
+        part = stack.pop()
+        count += 1
+        if isinstance(part, dict):
+            stack.extend(part.values())
+        elif isinstance(part, list):
+            stack.extend(part)
+    return count
+
+
+_Validator: Final[Any] = validators.extend(Draft202012Validator, {"$ref": _follow})  # type: ignore[no-untyped-call]
 
 
 def references(node: Any) -> Iterator[str]:
@@ -88,16 +111,17 @@ def checker(schema: Schema | None, definitions: Mapping[str, Schema], *, trusted
         Draft202012Validator.check_schema(whole)
     else:
         whole = bounded(whole)
-        uncircled(whole.get("$defs", {}))
+        uncircled(whole)
     accepted = list(whole.get("properties", {})) if whole.get("additionalProperties") is False else None
-    validator = _Validator(whole, registry=_ANY_REFERENCE)
+    validator = (Draft202012Validator if trusted else _Validator)(whole, registry=_NOTHING_ELSE)
 
     def check(args: Any) -> str | None:
         if accepted is not None and isinstance(args, dict):
             for key in args:
                 if key not in accepted:
                     return unknown(key, accepted)
-        _Steps.left = MAX_STEPS
+        _Work.definitions, _Work.instance = whole.get("$defs", {}), args
+        _Work.followed, _Work.allowed = 0, STEPS
         try:
             error = best_match(validator.iter_errors(args))
         except (TooMuchWork, RecursionError):
@@ -166,9 +190,14 @@ def bounded(schema: Any) -> Any:
     return out
 
 
-def uncircled(definitions: dict[str, Any]) -> None:
+def uncircled(whole: Schema) -> None:
     """Cut references that come back to their definition at the same place in the value (`Pet` is one of `Cat`, `Cat`
-    is all of `Pet` …): to follow them says nothing more and never ends. Changes `definitions` in place."""
+    is all of `Pet` …): to follow them says nothing more and never ends. Changes the definitions of `whole`.
+
+    The walk begins where the checking will, so that what is cut is the way back and not the way in.
+    """
+    definitions: dict[str, Any] = whole.get("$defs", {})
+    entrances = references({key: value for key, value in whole.items() if key != "$defs"})
     finished: set[str] = set()
 
     def visit(name: str, above: tuple[str, ...]) -> None:
@@ -180,8 +209,8 @@ def uncircled(definitions: dict[str, Any]) -> None:
                 visit(target, (*above, name))
         finished.add(name)
 
-    for name in definitions:
-        if name not in finished:
+    for name in (*entrances, *definitions):
+        if name in definitions and name not in finished:
             visit(name, ())
 
 
