@@ -17,7 +17,7 @@ from runtime.runs import Runs
 from runtime.store.runs import Retention
 from runtime.store.store import Store
 
-LANGUAGES: Final = ("typescript", "javascript")
+LANGUAGES: Final = ("typescript", "javascript", "python")
 
 
 class Parts:

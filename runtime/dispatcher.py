@@ -13,8 +13,10 @@ from typing import Any, Final, Literal, NamedTuple, Self
 import structlog
 
 from bridge.wire import frames
-from bridge.wire.errors import ConfigError, Overloaded
+from bridge.wire.errors import ConfigError, InvalidRequest, Overloaded
 from guest import images as installed
+from guest import toolchain
+from guest.wasm import MalformedModule
 from runtime.engine import interpreter
 from runtime.engine.modules import ModuleCache
 from runtime.engine.settings import Mode
@@ -30,6 +32,8 @@ _log = structlog.get_logger("executor.dispatcher")
 _STOPPING: Final = "the service is stopping"
 _HINTS: Final = {EXIT_WALLS: "allow weak isolation to run without them, at your own risk"}
 _THREADS_FOR_CALLS: Final = 16
+_OPTIONAL: Final = frozenset({"python"})
+"""Languages whose image is not in a worker before a script wants it."""
 _BACKOFF_S: Final = (0.0, 0.1, 0.5, 2.0, 5.0)
 
 Isolation = Literal["shared", "run"]
@@ -71,6 +75,10 @@ class Dispatcher:
         self._cache = cache
         self._mode: Mode = "fibers"
         self._boot = b""
+        self._modules: dict[str, bytes] = {}
+        self._generation = 0
+        """Of the boot frame: a worker that was started with an older one lacks an image."""
+        self._preparing: dict[str, asyncio.Task[None]] = {}
         self._links: set[Link] = set()
         """Shared workers, those that drain too."""
         self._starting = 0
@@ -104,9 +112,10 @@ class Dispatcher:
         self._closing = True
         while self._queue:
             self._queue.popleft().slot.cancel()
-        for task in self._tasks:
+        tasks = [*self._tasks, *self._preparing.values()]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(self._fresh.aclose(), *(link.close(_STOPPING) for link in self._links))
 
     async def acquire(self, sink: Sink, *, isolation: str | None = None) -> Slot:
@@ -149,6 +158,34 @@ class Dispatcher:
             "mode": self._mode,
         }
 
+    async def prepare(self, language: str) -> None:
+        """Have workers that run `language`. Only what is not in every worker from the start takes time: its image is
+        built and compiled where it is not yet, and the workers are replaced by ones that have it.
+
+        Raises InvalidRequest, saying why, where the image cannot be made.
+        """
+        if language not in _OPTIONAL or language in self._modules or self.settings.images is not None:
+            return
+        task = self._preparing.get(language)
+        if task is None:
+            task = self._preparing[language] = asyncio.get_running_loop().create_task(self._add(language))
+            task.add_done_callback(lambda done: self._preparing.pop(language, None))
+        # Who waits may go away; the others that wait still want it.
+        await asyncio.shield(task)
+
+    async def _add(self, language: str) -> None:
+        """Put an image into the boot frame, and every worker out of service that was started without it."""
+        self._modules[language] = await asyncio.to_thread(
+            _compiled_on_demand, language, self._cache or ModuleCache(), self._mode
+        )
+        self._pack_boot()
+        link = await self._spawn(self._gone)
+        for other in self._links:
+            other.worn = True
+        self._join(link)
+        self._keep_up()
+        await self._fresh.renew()
+
     async def _start(self) -> None:
         await self._prepare()
         try:
@@ -167,9 +204,14 @@ class Dispatcher:
 
     async def _prepare(self) -> None:
         """Pack the boot frame of this mode, compiling what is not in the cache."""
-        modules = await asyncio.to_thread(_compiled, self.settings.images, self._cache or ModuleCache(), self._mode)
+        cache = self._cache or ModuleCache()
+        self._modules = await asyncio.to_thread(_compiled, self.settings.images, cache, self._mode)
+        self._pack_boot()
+
+    def _pack_boot(self) -> None:
         threads = self.settings.threads if self._mode == "fibers" else max(self.settings.threads, _THREADS_FOR_CALLS)
-        self._boot = frames.pack(frames.Boot(frames.VERSION, frames.BOOT, 0, modules, threads, self.settings.require))
+        self._boot = frames.pack(frames.Boot(frames.VERSION, frames.BOOT, 0, self._modules, threads, self.settings.require))
+        self._generation += 1
 
     async def _fill(self) -> None:
         starting = [self._spawn(self._gone) for _ in range(self.settings.workers)]
@@ -204,6 +246,7 @@ class Dispatcher:
         try:
             while True:
                 await asyncio.sleep(_BACKOFF_S[min(self._failures, len(_BACKOFF_S) - 1)])
+                generation = self._generation
                 try:
                     link = await self._spawn(self._gone)
                 except (Died, OSError) as e:
@@ -211,8 +254,10 @@ class Dispatcher:
                     _log.error("worker_not_started", reason=str(e), failures=self._failures)
                 else:
                     self._failures = 0
-                    self._join(link)
-                    return
+                    if generation == self._generation:
+                        self._join(link)
+                        return
+                    link.kill("the worker was replaced")
         finally:
             self._starting -= 1
 
@@ -264,6 +309,23 @@ class Dispatcher:
 def _compiled(images: Mapping[str, bytes] | None, cache: ModuleCache, mode: Mode) -> dict[str, bytes]:
     interpreter.warm("runtime", "runtime.engine", "runtime.worker", "bridge.wire")
     return {name: cache.compiled(wasm, mode) for name, wasm in (images or _installed()).items()}
+
+
+def _compiled_on_demand(name: str, cache: ModuleCache, mode: Mode) -> bytes:
+    try:
+        image = installed.load(name)
+    except installed.ImageUnavailable:
+        try:
+            installed.build(progress=lambda line: _log.info("building_image", step=line), sets=(name,))
+            image = installed.load(name)
+        except (installed.ImageUnavailable, toolchain.BuildFailed, MalformedModule, OSError, RuntimeError) as e:
+            _log.warning("image_not_built", image=name, reason=str(e)[-500:])
+            raise InvalidRequest(
+                f"language {name!r} is not available on this machine: its image could not be built",
+                hint="`executor images build` says why; scripts in JavaScript and TypeScript run all the same",
+            ) from None
+    _log.info("compiling_image", image=name)
+    return cache.compiled(image.wasm, mode)
 
 
 def _installed() -> dict[str, bytes]:

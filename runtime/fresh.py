@@ -60,6 +60,16 @@ class Fresh:
         self._warm()
         return link.open_slot(sink)
 
+    async def renew(self) -> None:
+        """Give up the worker that is kept warm, for it was started without something that runs now need."""
+        spare, self._spare = self._spare, None
+        if spare is None:
+            return
+        spare.cancel()
+        for outcome in await asyncio.gather(spare, return_exceptions=True):
+            if isinstance(outcome, Link):
+                outcome.kill("the worker was replaced")
+
     async def aclose(self) -> None:
         """End every worker. Later calls do nothing."""
         self._closing = True

@@ -44,7 +44,9 @@ def imported(module: wasmtime.Module) -> bool:
     if len(found) != 1 or (found[0].module, found[0].name) != (MODULE, NAME):
         return False
     kind = found[0].type
-    return isinstance(kind, wasmtime.FuncType) and ([str(p) for p in kind.params], [str(r) for r in kind.results]) == _KIND
+    return (
+        isinstance(kind, wasmtime.FuncType) and ([str(p) for p in kind.params], [str(r) for r in kind.results]) == _KIND
+    )
 
 
 def define(linker: wasmtime.Linker, mode: str) -> None:

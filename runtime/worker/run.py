@@ -15,6 +15,7 @@ from runtime.engine.instance import Trapped, Unusable
 from runtime.engine.protocol import Output
 from runtime.engine.settings import MIB
 from runtime.isolate import Isolate
+from runtime.worker.python import PythonReading
 from runtime.worker.source import Attempt, Reading
 
 
@@ -50,6 +51,14 @@ class Verbatim:
         return failure
 
 
+def _reading(start: Start) -> Reading | PythonReading | Verbatim:
+    if start.language == "python":
+        return PythonReading(start.source)
+    if start.language in ("javascript", "typescript"):
+        return Reading(start.source, start.language)
+    return Verbatim(start.source)
+
+
 class Run:
     """The steps of one run. `turn` runs one slice; it returns the frame to send once a step has ended.
 
@@ -64,7 +73,7 @@ class Run:
         self._start, self._images = start, images
         scripts = start.language in ("javascript", "typescript")
         self._image_name = "javascript" if scripts else start.language
-        self._reading = Reading(start.source, start.language) if scripts else Verbatim(start.source)
+        self._reading = _reading(start)
         self._attempt: Attempt | None = None
         self._isolate: Isolate | None = None
         self._spent = self._peak = self._cpu_ns = self._log_bytes = self._emitted_bytes = self._calls_made = 0
