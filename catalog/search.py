@@ -233,11 +233,12 @@ class SearchIndex:
             return word
         if self._db.execute("SELECT 1 FROM tools WHERE tools MATCH ? LIMIT 1", (f'"{word}"',)).fetchone():
             return word
+        stem = _stem(word)
         near = self._db.execute(
             "SELECT term FROM terms WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ? ORDER BY doc DESC",
-            (word[0], chr(ord(word[0]) + 1), len(word) - 1, len(word) + 1),
+            (word[0], chr(ord(word[0]) + 1), len(stem) - 1, len(word) + 1),
         )
-        return next((term for (term,) in near if _one_slip(word, term)), word)
+        return next((term for (term,) in near if _one_slip(word, term) or _one_slip(stem, term)), word)
 
     def candidates(self, text: str, limit: int) -> list[str]:
         """Paths that share a word, or the beginning of one, with `text`."""
@@ -269,9 +270,12 @@ def _one_slip(word: str, term: str) -> bool:
 
 
 def _expression(words: Sequence[str]) -> str | None:
+    """Any of the words or their synonyms; of the verbs only the first speaks for others."""
     terms = dict.fromkeys(word for word in words)
+    verb = next((word for word in words if word in _VERBS), None)
     for word in words:
-        terms.update(dict.fromkeys(SYNONYMS.get(word, ())))
+        if word == verb or word not in _VERBS:
+            terms.update(dict.fromkeys(SYNONYMS.get(word, ())))
     return " OR ".join(f'"{term}"' for term in terms) or None
 
 
