@@ -42,7 +42,7 @@ void output_log(const char *level, const char *text, size_t len) {
     if (log_cut) return;
     size_t marker = sizeof truncated - 1 + ENTRY_COST;
     size_t room = log_budget > marker + ENTRY_COST ? log_budget - marker - ENTRY_COST : 0;
-    if (len <= room) {
+    if (room && len <= room) { /* without room an empty line fits too, and its cost would wrap the budget */
         append_log(level, text, len);
         log_budget -= len + ENTRY_COST;
         return;
