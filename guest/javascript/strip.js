@@ -100,6 +100,50 @@ next = function () {
   return true;
 };
 
+// ---- reading characters: strip.c reads most of them, into `found`: start, end, type and keyword of a token
+
+const found = new Int32Array(4);
+const single = new Int32Array(128);
+for (const [character, type] of [
+  ["(", tt.parenL], [")", tt.parenR], ["[", tt.bracketL], ["]", tt.bracketR], ["{", tt.braceL], ["}", tt.braceR],
+  [";", tt.semi], [",", tt.comma], ['"', tt.string], ["'", tt.string], ["a", tt.name],
+]) {
+  single[character.charCodeAt(0)] = type;
+}
+const { scan, templateEnd } = natives;
+natives.prepare(READ_WORD_TREE, single, found);
+
+const nextTokenBase = nextToken;
+nextToken = function () {
+  const now = state;
+  if (scan(now.pos)) {
+    now.start = found[0];
+    now.pos = now.end = found[1];
+    now.type = found[2];
+    now.contextualKeyword = found[3];
+  } else {
+    now.pos = found[0];
+    nextTokenBase();
+  }
+};
+
+readTmplToken = function () {
+  const now = state;
+  const at = templateEnd(now.pos);
+  now.pos = at;
+  if (at >= units.length) {
+    unexpected("Unterminated template");
+  } else if (at > now.start || now.type !== tt.template) {
+    finishToken(tt.template);
+  } else if (units[at] === charCodes.dollarSign) {
+    now.pos = at + 2;
+    finishToken(tt.dollarBraceL);
+  } else {
+    now.pos = at + 1;
+    finishToken(tt.backQuote);
+  }
+};
+
 // The chain of functions for one expression, in one: faster, and it allows for deeper nesting.
 parseMaybeAssign = function (noIn = false, isWithinParens = false) {
   if (state.type === tt.lessThan) return tsParseMaybeAssignWithoutJSX(noIn, isWithinParens);
@@ -368,6 +412,7 @@ class Eraser {
     this.before = new Map();
     this.behind = new Map();
     this.blanks = new Set();
+    this.inserts = false; // whether there is anything in these three
     this.specifiers = new Set();
     this.enums = new Map();
     for (const { index, kind, value } of live) {
@@ -388,18 +433,23 @@ class Eraser {
         continue;
       }
       const type = token.type;
-      if (before.size > 0 && before.has(i)) this.insert(token.start, before.get(i));
-      if (type === tt._enum && enums.has(i)) this.enumeration(i, enums.get(i));
-      else if (type === tt._abstract || type === tt.nonNullAssertion) this.erase(token.start, token.end);
-      else if (PROPERTY.has(type)) this.modifier(i);
-      else if (blanks.size > 0 && blanks.has(i)) this.erase(token.start, token.end);
-      if (behind.size > 0 && behind.has(i)) this.insert(token.end, behind.get(i));
+      if (this.inserts && before.has(i)) this.insert(token.start, before.get(i));
+      if (type >= tt.nonNullAssertion) {
+        if (type === tt._enum && enums.has(i)) this.enumeration(i, enums.get(i));
+        else if (type === tt._abstract || type === tt.nonNullAssertion) this.erase(token.start, token.end);
+        else if (PROPERTY.has(type)) this.modifier(i);
+      }
+      if (this.inserts) {
+        if (blanks.has(i)) this.erase(token.start, token.end);
+        if (behind.has(i)) this.insert(token.end, behind.get(i));
+      }
       i++;
     }
     return this.edits.length === 0 ? [this.code, []] : this.output();
   }
 
   putBehind(index, text) {
+    this.inserts = true;
     this.behind.set(index, (this.behind.get(index) || "") + text);
   }
 
@@ -423,7 +473,7 @@ class Eraser {
   /** Erase the run of type tokens that starts at `first`; the index behind it. */
   types(first) {
     const next = this.eraseRun(first);
-    for (let i = first; this.behind.size > 0 && i < next; i++) {
+    for (let i = first; this.inserts && i < next; i++) {
       if (this.behind.has(i)) this.insert(this.tokens[next - 1].end, this.behind.get(i));
     }
     return next;

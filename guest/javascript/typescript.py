@@ -81,7 +81,7 @@ def build_typescript(ctx: BuildContext) -> bytes:
 
 
 def bundle(package: Mapping[str, bytes], strip: str) -> str:
-    """One script whose value is the function `strip`, from the members of sucrase's package and the text of strip.js.
+    """One script whose value is a function of strip.c's natives that gives `strip`: sucrase's modules and strip.js.
 
     Raises KeyError when a module is missing, ValueError when the package is not the one that this was written for.
     """
@@ -96,7 +96,7 @@ def bundle(package: Mapping[str, bytes], strip: str) -> str:
     text = f"{text}\n{_numbered(strip, numbers)}"
     for name, value in _SWITCHES.items():
         text = re.sub(rf"\b{name}\b(?!Arg)", value, text)
-    return f'(function () {{\n"use strict";\n{text}\nreturn strip;\n}})()\n'
+    return f'(function (natives) {{\n"use strict";\n{text}\nreturn strip;\n}})\n'
 
 
 def _numbered(text: str, numbers: Mapping[str, Mapping[str, int]]) -> str:
