@@ -43,7 +43,10 @@ def _manifest(manifest: Manifest) -> dict[str, Any]:
 
 def installed_of(row: IntegrationRow, connections: list[ConnectionRow]) -> Installed:
     """Raises ValueError, KeyError or TypeError when the row is not one that this version can read."""
-    data = json.loads(zlib.decompress(row.manifest).decode("utf-8", "surrogatepass"))
+    try:
+        data = json.loads(zlib.decompress(row.manifest).decode("utf-8", "surrogatepass"))
+    except zlib.error as e:
+        raise ValueError("the manifest is damaged") from e
     manifest = Manifest(
         tools=tuple(ToolSpec(**spec) for spec in data["tools"]),
         title=data["title"],
