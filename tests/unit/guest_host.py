@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
@@ -141,3 +142,26 @@ def value(source: str, input: Any = None, **options: Any) -> Any:
     step = run(source, input, **options)
     assert step.status == "done", step
     return step.payload
+
+
+def on_big_stack(work: Any) -> Any:
+    """The result of `work()` on a thread whose stack holds the deepest guest stack that the engine allows."""
+    outcome: list[Any] = []
+
+    def target() -> None:
+        try:
+            outcome.append((True, work()))
+        except BaseException as e:
+            outcome.append((False, e))
+
+    before = threading.stack_size(64 << 20)
+    try:
+        thread = threading.Thread(target=target)
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    ok, result = outcome[0]
+    if not ok:
+        raise result
+    return result

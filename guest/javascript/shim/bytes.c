@@ -16,7 +16,7 @@ static bool bytes_room(Bytes *to, size_t more) {
     if (to->limit && cap > to->limit) cap = to->limit;
     uint8_t *data = to->fixed ? NULL : realloc(to->data, cap);
     if (!data) {
-        to->full = true;
+        to->full = to->starved = true;
         return false;
     }
     to->data = data;
@@ -34,12 +34,12 @@ void bytes_free(Bytes *bytes) {
     if (!bytes->fixed) free(bytes->data);
     bytes->data = NULL;
     bytes->len = bytes->cap = 0;
-    bytes->full = false;
+    bytes->full = bytes->starved = false;
 }
 
 void bytes_cut(Bytes *bytes, size_t len) {
     bytes->len = len;
-    bytes->full = false;
+    bytes->full = bytes->starved = false;
 }
 
 /* A type byte and `width` big-endian bytes of `value`. */

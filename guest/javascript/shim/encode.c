@@ -53,6 +53,12 @@ static size_t write_key(char *to, size_t room, const char *text, size_t len) {
     return n;
 }
 
+/* Puts U+FFFD in place of each lone surrogate in what the engine gives as UTF-8. */
+static void mend(char *text, size_t len) {
+    for (size_t i = 0; i + 2 < len; i++)
+        if ((uint8_t)text[i] == 0xed && (uint8_t)text[i + 1] >= 0xa0) memcpy(text + i, "\xef\xbf\xbd", 3);
+}
+
 static void write_path(Encoder *e) {
     char *path = e->problem->path;
     size_t room = sizeof e->problem->path, n = 0;
@@ -72,6 +78,7 @@ static void write_path(Encoder *e) {
         JS_FreeCString(e->ctx, text);
     }
     path[n] = 0;
+    mend(path, n);
 }
 
 static EncodeStatus refuse(Encoder *e, const char *why) {
@@ -143,6 +150,26 @@ void pack_text(Bytes *to, const EngineText *text, bool *lone) {
     *lone = false;
     if (text->wide) put_wide(to, text, lone);
     else put_narrow(to, text);
+}
+
+void pack_cut_text(JSContext *ctx, Bytes *to, JSValueConst string, size_t limit) {
+    EngineText text;
+    bool lone;
+    if (!JS_IsString(string) || !engine_text_open(ctx, string, &text)) {
+        if (JS_HasException(ctx)) JS_FreeValue(ctx, JS_GetException(ctx));
+        pack_nil(to);
+        return;
+    }
+    if (text.len > limit) text.len = (uint32_t)limit;
+    Bytes whole = {0};
+    pack_text(&whole, &text, &lone);
+    Reader reader = {whole.data, whole.data + whole.len};
+    const uint8_t *data;
+    uint32_t len;
+    if (!whole.full && read_bytes(&reader, &data, &len)) pack_str(to, (const char *)data, utf8_prefix((const char *)data, len, limit));
+    else pack_nil(to);
+    bytes_free(&whole);
+    engine_text_close(ctx, &text);
 }
 
 static EncodeStatus encode_text(Encoder *e, JSValueConst value) {
@@ -262,7 +289,12 @@ static EncodeStatus encode_own(Encoder *e, JSValueConst object, bool error) {
 }
 
 static EncodeStatus encode_map_entry(Encoder *e, JSValueConst name, JSValueConst value, uint32_t *count) {
-    if (!JS_IsString(name)) return refuse(e, "a Map with a key that is not a string cannot cross");
+    if (!JS_IsString(name)) {
+        e->depth--; /* the Map itself is what cannot cross */
+        EncodeStatus refused = refuse(e, "a Map with a key that is not a string cannot cross");
+        e->depth++;
+        return refused;
+    }
     JSAtom key = JS_ValueToAtom(e->ctx, name);
     if (key == JS_ATOM_NULL) return ENCODE_THREW;
     EncodeStatus status = encode_entry(e, key, value, count);
@@ -335,7 +367,9 @@ static int call_to_json(Encoder *e, JSValueConst object, JSValue *to) {
 
 static EncodeStatus encode_parts(Encoder *e, JSValueConst value, EngineKind kind) {
     if (kind == KIND_MAP || kind == KIND_SET) return encode_entries(e, value, kind == KIND_MAP);
-    if (kind == KIND_NUMBERS || JS_IsArray(value)) return encode_array(e, value);
+    int array = kind == KIND_NUMBERS ? 1 : engine_is_array(e->ctx, value);
+    if (array < 0) return ENCODE_THREW;
+    if (array) return encode_array(e, value);
     return encode_own(e, value, kind == KIND_ERROR);
 }
 

@@ -31,6 +31,8 @@ EngineKind engine_kind(JSContext *ctx, JSValueConst value) {
     }
 }
 
+int engine_is_array(JSContext *ctx, JSValueConst value) { return js_is_array(ctx, value); }
+
 JSValue engine_boxed(JSContext *ctx, JSValueConst object) { return js_dup(as_object(object)->u.object_data); }
 
 bool engine_iso_date(JSContext *ctx, JSValueConst date, char *to, size_t room) {
@@ -166,6 +168,11 @@ JSValue engine_peek(JSContext *ctx, JSValueConst value, const char *name) {
         JSProperty *property;
         JSShapeProperty *shape = find_own_property(&property, at, atom);
         if (!shape) continue;
+        /* a builtin property that nobody has looked at yet */
+        if ((shape->flags & JS_PROP_TMASK) == JS_PROP_AUTOINIT) {
+            if (JS_AutoInitProperty(ctx, at, atom, property, shape) < 0) break;
+            shape = find_own_property(&property, at, atom);
+        }
         if ((shape->flags & JS_PROP_TMASK) == JS_PROP_NORMAL) found = js_dup(property->u.value);
         break;
     }

@@ -25,6 +25,9 @@ typedef enum {
 
 EngineKind engine_kind(JSContext *ctx, JSValueConst value);
 
+/* Whether a value is an array to Array.isArray: 1, 0, or -1 with an exception (a revoked proxy). */
+int engine_is_array(JSContext *ctx, JSValueConst value);
+
 /* The primitive inside a boxed one; owned by the caller. */
 JSValue engine_boxed(JSContext *ctx, JSValueConst object);
 

@@ -5,18 +5,6 @@
 
 #include "guest.h"
 
-static void pack_cut(JSContext *ctx, Bytes *to, JSValueConst text, size_t limit) {
-    size_t len;
-    const char *utf8 = JS_ToCStringLen(ctx, &len, text);
-    if (!utf8) {
-        JS_FreeValue(ctx, JS_GetException(ctx));
-        pack_nil(to);
-        return;
-    }
-    pack_str(to, utf8, utf8_prefix(utf8, len, limit));
-    JS_FreeCString(ctx, utf8);
-}
-
 /* A string property as it is stored, or null. */
 static JSValue stored_text(JSContext *ctx, JSValueConst error, const char *name) {
     if (!JS_IsObject(error)) return JS_NULL;
@@ -27,8 +15,7 @@ static JSValue stored_text(JSContext *ctx, JSValueConst error, const char *name)
 }
 
 static void pack_text_or_nil(JSContext *ctx, Bytes *to, JSValue text, size_t limit) {
-    if (JS_IsString(text)) pack_cut(ctx, to, text, limit);
-    else pack_nil(to);
+    pack_cut_text(ctx, to, text, limit);
     JS_FreeValue(ctx, text);
 }
 
@@ -79,7 +66,7 @@ static void pack_message(JSContext *ctx, Bytes *to, const Failure *failure) {
         return;
     }
     JSValue text = JS_IsError(failure->error) ? stored_text(ctx, failure->error, "message") : described(ctx, failure->error);
-    if (JS_IsString(text)) pack_cut(ctx, to, text, MAX_MESSAGE);
+    if (JS_IsString(text)) pack_cut_text(ctx, to, text, MAX_MESSAGE);
     else pack_str(to, "", 0);
     JS_FreeValue(ctx, text);
 }

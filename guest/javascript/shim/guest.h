@@ -30,6 +30,7 @@ typedef struct {
     size_t len, cap;
     size_t limit;  /* bytes it may hold; 0 is no limit */
     bool full;     /* a write went over the limit or found no memory; what is there is not complete */
+    bool starved;  /* it is full for want of memory, not because of the limit */
     bool fixed;    /* `data` is not ours to grow */
 } Bytes;
 
@@ -43,6 +44,8 @@ void pack_uint(Bytes *to, uint64_t value);
 void pack_double(Bytes *to, double value);
 void pack_str(Bytes *to, const char *text, size_t len);
 void pack_str_header(Bytes *to, size_t len);
+/* The first `limit` bytes of a string value as UTF-8; nil when it is none or there is no memory to read it. */
+void pack_cut_text(JSContext *ctx, Bytes *to, JSValueConst string, size_t limit);
 /* A string of the engine as UTF-8; `*lone` says whether lone surrogates became U+FFFD. */
 void pack_text(Bytes *to, const EngineText *text, bool *lone);
 void pack_bin(Bytes *to, const void *data, size_t len);

@@ -35,9 +35,8 @@ static uint64_t packed_output(const Bytes *bytes) {
 }
 
 static void begin_output(Bytes *to, int status) {
-    to->len = 0;
+    bytes_cut(to, 0);
     to->limit = 0;
-    to->full = false;
     pack_array(to, 6);
     pack_uint(to, (uint64_t)status);
 }
@@ -135,7 +134,7 @@ static uint64_t complete(JSValueConst value) {
     size_t start = output.len;
     output.limit = start + result_limit;
     EncodeStatus status = encode_value(guest_ctx, &output, value, &problem);
-    if (status == ENCODE_TOO_LARGE && output.full && output.len < output.limit && output.cap < output.limit) return fail_memory();
+    if (status == ENCODE_TOO_LARGE && output.starved) return fail_memory();
     if (status != ENCODE_OK) return refuse_result(status, &problem);
     fill_bin_header(&output, start);
     output.limit = 0;
