@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -25,10 +24,11 @@ from bridge.secrets.env import EnvSecrets
 from bridge.secrets.file import FileSecrets
 from bridge.secrets.local import LocalSecrets
 from bridge.secrets.ports import KeyStore, MemorySecrets, SecretProvider, SecretStore
+from bridge.settings import ToolboxSettings
 from bridge.wire.errors import ConfigError, Conflict, ImportFailed, InvalidRequest, NotFound, RequestRefused, ToolError
 from catalog import address, rows
 from catalog.kinds.code import Code, Function, bind
-from catalog.model import Connection, Diagnostic, Integration, Manifest, Schema, SideEffect, Tool, ToolSpec
+from catalog.model import AddReport, Connection, Integration, Manifest, Schema, SideEffect, Tool, ToolSpec
 from catalog.origin import Reach, parse_url
 from catalog.registry import Installed, Registry
 from catalog.store import CatalogStore, MemoryCatalog
@@ -37,38 +37,6 @@ from catalog.validate import Check, SchemaError, checker
 __all__ = ["AddReport", "Auth", "Toolbox", "ToolboxSettings"]
 
 _log = structlog.get_logger("executor.toolbox")
-
-
-@dataclass(frozen=True, slots=True)
-class AddReport:
-    """What was added. `tools` are paths; `origins` is where its calls may go; `private` the private hosts allowed."""
-
-    name: str
-    kind: str
-    tools: list[str]
-    diagnostics: list[Diagnostic]
-    origins: list[str]
-    private: list[str]
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"diagnostics": [one._asdict() for one in self.diagnostics]}
-
-
-@dataclass(frozen=True, slots=True)
-class ToolboxSettings:
-    """`egress_allow`: allowlist entries that bound every integration (None: any public host). `allow_private`: private
-    hosts, addresses or networks that any integration may reach. `key_file` and `config_dir` None: the defaults."""
-
-    egress_allow: Sequence[str] | None = None
-    allow_private: Sequence[str] = ()
-    tool_timeout_s: float = 30.0
-    response_bytes: int = 32 * 1024 * 1024
-    document_bytes: int = 64 * 1024 * 1024
-    connections_per_host: int = 32
-    ca_file: Path | None = None
-    key_file: Path | None = None
-    config_dir: Path | None = None
-    ephemeral_key: bool = False
 
 
 _DEFAULT: Final = ToolboxSettings()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
 from catalog.origin import Reach, Url
@@ -124,6 +124,21 @@ class Manifest:
     reach: tuple[Reach, ...] = ()
     schemes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     security: Sequence[Sequence[str]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AddReport:
+    """What was added. `tools` are paths; `origins` is where its calls may go; `private` the private hosts allowed."""
+
+    name: str
+    kind: str
+    tools: list[str]
+    diagnostics: list[Diagnostic]
+    origins: list[str]
+    private: list[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"diagnostics": [one._asdict() for one in self.diagnostics]}
 
 
 @dataclass(frozen=True, slots=True)
