@@ -95,6 +95,7 @@ class Worker:
                 return
             del self._runs[number]
             self.send(run.cancel())
+            run.dispose()
 
     def _turn(self, run: Run) -> bool:
         return self._step(run, hold=False)
@@ -117,6 +118,8 @@ class Worker:
             if isinstance(frame, Ended):
                 del self._runs[run.number]
             self.send(frame)
+        if isinstance(frame, Ended):
+            run.dispose()
         return False
 
 
