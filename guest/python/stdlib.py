@@ -12,7 +12,8 @@ PRELOADED: Final[tuple[str, ...]] = tuple(
     """
     __future__ _ast _thread abc annotationlib argparse array ast asyncio asyncio.taskgroups asyncio.timeouts atexit base64 bdb
     binascii bisect builtins calendar cmath cmd code codecs codeop collections collections.abc colorsys compileall
-    concurrent.futures configparser contextlib contextvars copy copyreg csv dataclasses datetime decimal difflib dis
+    concurrent.futures
+    concurrent.futures.thread configparser contextlib contextvars copy copyreg csv dataclasses datetime decimal difflib dis
     doctest email email.charset email.encoders email.generator email.header email.headerregistry email.message
     email.mime.application email.mime.audio email.mime.base email.mime.image email.mime.message email.mime.multipart
     email.mime.nonmultipart email.mime.text email.parser email.policy email.utils encodings encodings.ascii
@@ -23,7 +24,7 @@ PRELOADED: Final[tuple[str, ...]] = tuple(
     encodings.utf_16_le encodings.utf_32 encodings.utf_32_be encodings.utf_32_le encodings.utf_7 encodings.utf_8
     encodings.utf_8_sig encodings.zlib_codec encodings.base64_codec encodings.quopri_codec enum errno fileinput fnmatch
     fractions functools gc genericpath getopt gettext glob graphlib gzip hashlib heapq hmac html html.entities
-    html.parser http http.cookies importlib importlib.abc importlib.machinery importlib.util inspect io ipaddress
+    html.parser http http.cookies importlib importlib.abc importlib.machinery importlib.resources importlib.util inspect io ipaddress
     itertools json json.decoder json.encoder json.scanner keyword linecache locale logging logging.handlers marshal math
     mimetypes numbers opcode operator optparse os os.path pathlib pdb pickle pickletools pkgutil platform plistlib
     posixpath pprint profile pstats queue quopri random re reprlib rlcompleter sched secrets shelve shlex shutil signal

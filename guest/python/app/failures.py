@@ -13,6 +13,8 @@ _MAX_MESSAGE = 8192
 _MAX_STACK = 16384
 _MAX_FRAMES = 20
 _RAISE = opcode.opmap["RAISE_VARARGS"]
+_NEVER = "the script waits for something that nothing can bring about any more"
+_EXHAUSTED = "the script has used up its budget bridge_calls"
 _OURS = "<executor>"
 
 Outcome = tuple[int, str, str | None, str, int | None, int | None, str | None, str | None]
@@ -31,11 +33,11 @@ def describe(error: BaseException) -> Outcome:
             None,
             None,
         )
-    if isinstance(error, values.Unserializable) and error.__traceback__ is None:
-        return (2, "unserializable", None, error.message, None, None, None, error.path)
     if isinstance(error, state.Exhausted):
-        return (2, "calls_exhausted", None, "the script has used up its budget bridge_calls", None, None, None, None)
+        return (2, "calls_exhausted", None, _EXHAUSTED, None, None, None, None)
     line, column = place(error)
+    if type(error) is values.Unserializable:
+        return (2, "unserializable", None, error.message, line, column, stack(error), error.path)
     return (2, _code(error), _name(error), message(error), line, column, stack(error), None)
 
 
@@ -51,9 +53,10 @@ def refused(error: BaseException) -> Outcome:
 
 def _code(error: BaseException) -> str:
     """Limits are known by what happened, never by a type that a script could raise as well."""
-    if isinstance(error, (MemoryError, RecursionError)) and not _was_raised_by_script(error):
-        return "stack_exhausted" if isinstance(error, RecursionError) else "memory_exhausted"
-    if isinstance(error, MemoryError) and wire.memory_refused():
+    if type(error) is RecursionError and not _was_raised_by_script(error):
+        return "stack_exhausted"
+    # the interpreter says nothing when memory is short; the parser says that a text is too deep for it
+    if type(error) is MemoryError and not error.args and (wire.memory_refused() or not _was_raised_by_script(error)):
         return "memory_exhausted"
     return "script_error"
 
@@ -79,6 +82,8 @@ def message(error: BaseException) -> str:
         text = str(error)
     except BaseException:
         return "(its message cannot be shown)"
+    if not text and isinstance(error, MemoryError):
+        return "no memory is left within the budget"
     if isinstance(error, BaseExceptionGroup):
         parts = "; ".join(f"{type(e).__name__}: {e}"[:500] for e in error.exceptions[:5])
         text = f"{text}: {parts}"
@@ -132,7 +137,8 @@ def _strip(shown: Any, depth: int) -> None:
     """Take our own frames out; the script never called them by name."""
     if shown is None or depth > 20:
         return
-    kept = [frame for frame in shown.stack if not frame.filename.startswith(_OURS)]
+    first = next((at for at, frame in enumerate(shown.stack) if frame.filename == script.FILE), 0)
+    kept = [frame for frame in shown.stack[first:] if not frame.filename.startswith(_OURS)]
     shown.stack[:] = kept
     for inner in (shown.__cause__, shown.__context__, *(shown.exceptions or ())):
         _strip(inner, depth + 1)

@@ -40,7 +40,10 @@ class Loop(asyncio.AbstractEventLoop):
                 while ready:
                     handle = ready.popleft()
                     if not handle._cancelled:
-                        handle._run()
+                        try:
+                            handle._run()
+                        except (SystemExit, KeyboardInterrupt):
+                            pass  # the task has it, and whoever awaits the task gets it
                 while timers and timers[0][2]._cancelled:
                     heapq.heappop(timers)
                 if not timers:
@@ -165,3 +168,18 @@ class Loop(asyncio.AbstractEventLoop):
 
     def _timer_handle_cancelled(self, handle: events.TimerHandle) -> None:
         pass
+
+
+def _unsupported(name: str) -> Any:
+    def refuse(self: Loop, *args: Any, **options: Any) -> Any:
+        raise PermissionError(f"{name} is not possible here: there is no network and no other process")
+
+    return refuse
+
+
+for _name in (
+    "getaddrinfo getnameinfo create_connection create_server create_unix_connection create_unix_server start_tls sendfile"
+    " create_datagram_endpoint connect_read_pipe connect_write_pipe subprocess_exec subprocess_shell add_reader add_writer"
+    " sock_recv sock_sendall sock_connect sock_accept add_signal_handler"
+).split():
+    setattr(Loop, _name, _unsupported(_name))

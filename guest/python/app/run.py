@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import inspect
+import sys
 import types
 from typing import Any
 
@@ -25,8 +26,6 @@ def start(source: str, value: Any, seed: int) -> tuple[Any, ...]:
     namespace.update(
         __builtins__=builtins, input=value, tools=_tools, ToolError=tools.ToolError, emit=emit, asyncio=asyncio
     )
-    import sys
-
     sys.modules["__main__"] = module
     try:
         function, state.asynchronous = script.compiled(source, namespace)
@@ -58,8 +57,10 @@ def step() -> tuple[Any, ...]:
             return (1, wake)
         try:
             result = state.main.result()
-        except asyncio.CancelledError as error:
-            return failures.describe(error)
+        except SystemExit as error:
+            if error.code not in (None, 0):
+                return failures.describe(error)
+            result = None
         except BaseException as error:
             return failures.describe(error)
         if not loop.waiting:
@@ -94,6 +95,8 @@ def emit(value: Any) -> None:
 def install() -> None:
     """Tell the shim whom to call, and give the compiled scripts what they refer to."""
     setattr(builtins, script.DEFERRED, tools.deferred)
+    for shown in (tools.ToolError, values.Unserializable, state.TooLarge, state.CannotWait):
+        shown.__module__ = "builtins"  # a traceback names them as a script does
     wire.install(
         start,
         resume,
@@ -103,6 +106,7 @@ def install() -> None:
         values.Unserializable,
         state.TooLarge,
         state.Exhausted,
+        state.CannotWait,
         float,
         set,
         frozenset,

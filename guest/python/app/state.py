@@ -8,11 +8,15 @@ if TYPE_CHECKING:
     from .loop import Loop
 
 
-class TooLarge(Exception):
+class TooLarge(ValueError):
     """Raised when something is over its budget of bytes; it ends nothing by itself."""
 
     def __init__(self, message: str, path: str = "$") -> None:
         super().__init__(message)
+
+
+class CannotWait(RuntimeError):
+    """Raised where the host cannot hold a step in the middle: a tool call needs an `await` there."""
 
 
 class Exhausted(BaseException):

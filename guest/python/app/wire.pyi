@@ -12,6 +12,7 @@ def install(
     refused: type[BaseException],
     too_large: type[BaseException],
     exhausted: type[BaseException],
+    cannot_wait: type[BaseException],
     float_type: type,
     set_type: type,
     frozenset_type: type,

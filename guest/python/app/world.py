@@ -10,6 +10,7 @@ import io
 import os
 import random
 import sys
+import threading
 import time
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -96,10 +97,23 @@ def install(hidden: Mapping[str, str]) -> None:
         if hasattr(os, name):
             setattr(os, name, _refusing(PermissionError, f"os.{name} is not possible here"))
     os.environ.clear()
+    threading.Thread.start = _refusing(RuntimeError, _NO_THREADS)  # type: ignore[method-assign]
+    threading.Condition.wait = _condition_wait  # type: ignore[assignment]
     asyncio.run = asyncio.runners.run = _run
     asyncio.new_event_loop = asyncio.events.new_event_loop = lambda: state.loop
     asyncio.get_event_loop = asyncio.events.get_event_loop = lambda: state.loop
     asyncio.set_event_loop = asyncio.events.set_event_loop = lambda loop: None
+
+
+_NO_THREADS = "there are no threads here; await asyncio.gather(…) makes several tool calls at once"
+
+
+def _condition_wait(condition: threading.Condition, timeout: float | None = None) -> bool:
+    """Nobody else is there to notify: the time passes, or the wait would never end."""
+    if timeout is None:
+        raise RuntimeError(f"this wait would never end: {_NO_THREADS}")
+    sleep(max(timeout, 0))
+    return False
 
 
 _NO_PROCESS = (

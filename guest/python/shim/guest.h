@@ -120,6 +120,7 @@ typedef struct {
     PyObject *refused; /* exception (message, path): a value cannot cross */
     PyObject *too_large; /* exception (message) */
     PyObject *exhausted; /* exception (): no call is left */
+    PyObject *cannot_wait; /* exception (message): this host cannot hold a step in the middle */
     PyObject *float_type, *set_type, *frozenset_type, *bytearray_type, *memoryview_type;
 } App;
 

@@ -218,7 +218,11 @@ EXPORT("resume") uint64_t guest_resume(const uint8_t *data, uint32_t len, int64_
 /* ---- waiting in the middle of a step */
 
 static PyObject *cannot_wait(void) {
-    encode_raise(ENCODE_TOO_LARGE, NULL, "this host cannot wait for a tool inside a plain function: use await in an async one");
+    static const char why[] = "this host cannot wait for a tool inside a plain function: use await in an async one";
+    PyObject *message = PyUnicode_FromString(why);
+    PyObject *error = message ? PyObject_CallOneArg(app.cannot_wait, message) : NULL;
+    if (message) Py_DecRef(message);
+    if (error) PyErr_SetRaisedException(error);
     return NULL;
 }
 
