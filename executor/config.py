@@ -1,7 +1,7 @@
 """What the operator decides: `<home>/config.toml`, overridden by `EXECUTOR_*` of the environment.
 
-A setting `max_running` is `max_running = 64` in the file and `EXECUTOR_MAX_RUNNING=64` in the environment; a budget's
-default is `[budgets]` `fuel = 1000000` or `EXECUTOR_BUDGETS_FUEL`, its ceiling `[ceilings]` or `EXECUTOR_CEILINGS_FUEL`.
+A setting `max_running` is `max_running = 64` in the file and `EXECUTOR_MAX_RUNNING=64` in the environment. Defaults of
+budgets are `[budgets]` `fuel = 1000000` or `EXECUTOR_BUDGETS_FUEL`, ceilings `[ceilings]` or `EXECUTOR_CEILINGS_FUEL`.
 Lists in the environment are separated by commas.
 """
 

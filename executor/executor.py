@@ -84,7 +84,7 @@ class Executor:
 
     async def get_run(self, run_id: str) -> RunRecord:
         """The run as it stands now. Raises NotFound."""
-        return await self._parts.runs.get(run_id)
+        return await self._parts.runs.records.get(run_id)
 
     async def list_runs(
         self,
@@ -95,14 +95,14 @@ class Executor:
         cursor: str | None = None,
     ) -> RunPage:
         """Runs, newest first; `label` is `key` or `key=value`, `limit` 1 to 500. Raises InvalidRequest."""
-        return await self._parts.runs.list(status=status, label=label, limit=limit, cursor=cursor)
+        return await self._parts.runs.records.list(status=status, label=label, limit=limit, cursor=cursor)
 
     def events(self, run_id: str, *, after: int = 0) -> AsyncIterator[RunEvent]:
         """The events of a run with a `seq` above `after`: those that happened, then those to come, until `result`.
 
         Raises NotFound at the first step of the iteration.
         """
-        return self._parts.runs.events(run_id, after=after)
+        return self._parts.runs.records.events(run_id, after=after)
 
     async def wait_run(self, run_id: str) -> RunRecord:
         """The run's record once it has ended. Raises NotFound."""
@@ -127,8 +127,8 @@ class Executor:
         Conflict when the run has no result, InvalidRequest for a slice that is not one.
         """
         if offset is None and length is None:
-            return await self._parts.runs.result(run_id, emitted)
-        return await self._parts.runs.result_slice(run_id, emitted, 0 if offset is None else offset, length)
+            return await self._parts.runs.records.result(run_id, emitted)
+        return await self._parts.runs.records.result_slice(run_id, emitted, 0 if offset is None else offset, length)
 
     # Tools
 

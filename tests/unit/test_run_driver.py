@@ -252,7 +252,7 @@ async def test_a_run_that_no_worker_takes_leaves_no_record_when_it_was_waited_fo
     house.places.refusal = Overloaded("no place")
     with pytest.raises(Overloaded):
         await house.run()
-    assert (await house.runs.list(status=None, label=None, limit=10, cursor=None)).items == []
+    assert (await house.runs.records.list(status=None, label=None, limit=10, cursor=None)).items == []
 
 
 async def test_a_run_that_was_promised_and_that_no_worker_takes_fails(house: House):
