@@ -159,8 +159,7 @@ def new_rule(target: str, pattern: str, effect: str, *, scope: str, reason: str 
             f"{target[:80]!r} is not a policy target.",
             hint="A target is *, an integration's name, or <integration>.<scope>.<connection>.",
         )
-    if scope not in address.SCOPES:
-        raise InvalidRequest(f"{scope[:40]!r} is not a scope.", hint=f"Scopes: {', '.join(address.SCOPES)}.")
+    address.check_scope(scope)
     rule_id = "pol_" + secrets.token_hex(8)
     return Rule(rule_id, scope, target, Glob(pattern), effect, reason[:500], time.time())
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+import anyio
+import anyio.to_thread
 import structlog
 
 from bridge.accounts import Auth, placements
@@ -76,6 +78,7 @@ class Toolbox:
             "env": EnvSecrets(),
             "file": FileSecrets(),
         }
+        self._changing = anyio.Lock()
         self._registry = Registry()
         self._policy = Policy()
         self._grants: dict[str, tuple[Installed, Grant]] = {}
@@ -120,7 +123,7 @@ class Toolbox:
                 # One integration that cannot be read must not keep the others away.
                 _log.error("integration_unreadable", integration=row.name, reason=repr(e)[:300])
                 continue
-            self._registry.install(installed)
+            self._registry.index.add(self._registry.install(installed))
 
     # Integrations
 
@@ -152,9 +155,11 @@ class Toolbox:
             document = await read(source, limit)
         config = {"base_url": base_url, "document_url": url, "allow_private": list(allow_private)}
         integration = rows.KINDS["openapi"](name)
-        manifest = integration.resolve_tools(config | {"document": document})
+        # Reading a large document takes seconds, and the event loop has better things to do.
+        manifest = await anyio.to_thread.run_sync(integration.resolve_tools, config | {"document": document})
         await self._check_reach(manifest, allow_private)
-        return await self._install(integration, config, manifest, scope, connection, auth, secret)
+        account = Connection(name, scope, connection, placements(manifest, auth, secret))
+        return await self._install(integration, config, manifest, account, replace)
 
     async def add_http(
         self,
@@ -175,7 +180,8 @@ class Toolbox:
         integration = rows.KINDS["http"](name)
         manifest = integration.resolve_tools(config)
         await self._check_reach(manifest, allow_private)
-        return await self._install(integration, config, manifest, scope, connection, auth, secret)
+        account = Connection(name, scope, connection, placements(manifest, auth, secret))
+        return await self._install(integration, config, manifest, account, replace)
 
     def add_code_tool(
         self,
@@ -198,7 +204,7 @@ class Toolbox:
             raise InvalidRequest(
                 f"{path[:120]!r} is not a tool path.", hint="A path is <integration>.<scope>.<connection>.<tool>."
             )
-        _check_scope(where.scope)
+        address.check_scope(where.scope)
         installed = self._registry.installed(where.integration)
         if installed is None:
             code = Code(where.integration)
@@ -216,9 +222,10 @@ class Toolbox:
 
     async def remove(self, name: str) -> None:
         """Remove the integration and its connections. Raises NotFound."""
-        self._existing(name)
-        await self._catalog.delete_integration(name)
-        self._registry.remove(name)
+        async with self._changing:
+            self._existing(name)
+            await self._catalog.delete_integration(name)
+            self._registry.remove(name)
 
     def integrations(self) -> list[dict[str, Any]]:
         """Every integration: name, kind, title, number of tools, connections, origins, private hosts, diagnostics."""
@@ -251,30 +258,35 @@ class Toolbox:
     ) -> AddReport:
         """Add an account to an integration. Raises NotFound, Conflict (it exists and `replace` is not set),
         InvalidRequest."""
-        installed = self._existing(integration)
-        _check_scope(scope)
-        _check_name(connection, "connection")
-        if (scope, connection) in installed.connections and not replace:
-            raise Conflict(f"{integration} has a connection {scope}.{connection} already.")
-        account = Connection(integration, scope, connection, placements(installed.manifest, auth, secret))
-        if installed.kind in rows.KINDS:
-            await self._catalog.put_connection(rows.row_of_connection(account, time.time()))
-        return self._report(installed, self._registry.connect(account))
+        address.check_scope(scope)
+        address.check_name(connection, "connection")
+        async with self._changing:
+            installed = self._existing(integration)
+            if (scope, connection) in installed.connections and not replace:
+                raise Conflict(f"{integration} has a connection {scope}.{connection} already.")
+            account = Connection(integration, scope, connection, placements(installed.manifest, auth, secret))
+            if installed.kind in rows.KINDS:
+                await self._catalog.put_connection(rows.row_of_connection(account, time.time()))
+            return await self._opened(installed, self._registry.connect(account))
 
     async def disconnect(self, integration: str, *, scope: str = "org", connection: str = "main") -> None:
         """Remove an account; the integration stays. Raises NotFound."""
-        installed = self._existing(integration)
-        if (scope, connection) not in installed.connections:
-            raise NotFound(f"{integration} has no connection {scope}.{connection}.")
-        await self._catalog.delete_connection(integration, scope, connection)
-        self._registry.disconnect(integration, scope, connection)
+        async with self._changing:
+            installed = self._existing(integration)
+            if (scope, connection) not in installed.connections:
+                raise NotFound(f"{integration} has no connection {scope}.{connection}.")
+            await self._catalog.delete_connection(integration, scope, connection)
+            self._registry.disconnect(integration, scope, connection)
 
     def _check_new(self, name: str, scope: str, connection: str, replacing: bool) -> None:
-        _check_name(name, "integration")
+        address.check_name(name, "integration")
         if name in address.RESERVED:
             raise InvalidRequest(f"The name {name} is taken by tools.{name} itself.")
-        _check_scope(scope)
-        _check_name(connection, "connection")
+        address.check_scope(scope)
+        address.check_name(connection, "connection")
+        self._check_free(name, replacing)
+
+    def _check_free(self, name: str, replacing: bool) -> None:
         if self._registry.installed(name) is not None and not replacing:
             raise Conflict(f"There is an integration {name} already.", hint="Remove it first, or replace it.")
 
@@ -297,20 +309,23 @@ class Toolbox:
         integration: Integration,
         config: dict[str, Any],
         manifest: Manifest,
-        scope: str,
-        connection: str,
-        auth: Auth,
-        secret: str | None,
+        account: Connection,
+        replacing: bool,
     ) -> AddReport:
-        account = Connection(integration.name, scope, connection, placements(manifest, auth, secret))
-        installed = Installed(integration, config, manifest, time.time())
-        earlier = self._registry.installed(integration.name)
-        if earlier is not None:
-            installed.connections.update(earlier.connections)
-        installed.connections[scope, connection] = account
-        row = rows.row_of(installed)
-        await self._catalog.put_integration(row, [rows.row_of_connection(account, installed.created_at)])
-        return self._report(installed, self._registry.install(installed))
+        async with self._changing:
+            self._check_free(integration.name, replacing)
+            installed = Installed(integration, config, manifest, time.time())
+            earlier = self._registry.installed(integration.name)
+            if earlier is not None:
+                installed.connections.update(earlier.connections)
+            installed.connections[account.scope, account.name] = account
+            row = await anyio.to_thread.run_sync(rows.row_of, installed)
+            await self._catalog.put_integration(row, [rows.row_of_connection(account, installed.created_at)])
+            return await self._opened(installed, self._registry.install(installed))
+
+    async def _opened(self, installed: Installed, tools: list[Tool]) -> AddReport:
+        await anyio.to_thread.run_sync(self._registry.index.add, tools)
+        return self._report(installed, tools)
 
     def _report(self, installed: Installed, tools: list[Tool]) -> AddReport:
         return AddReport(
@@ -370,7 +385,7 @@ class Toolbox:
 
     async def set_secret(self, name: str, value: str, *, scope: str = "org") -> None:
         """Seal `value` as `local:NAME` of the scope. Raises InvalidRequest, ConfigError (the master key)."""
-        _check_scope(scope)
+        address.check_scope(scope)
         await self._local.set(scope, name, value)
 
     async def delete_secret(self, name: str, *, scope: str = "org") -> bool:
@@ -419,18 +434,6 @@ class Toolbox:
             if one.config.get("allow_private")
         }
         return self._gate.as_dict() | {"integrations": private}
-
-
-def _check_name(name: str, what: str) -> None:
-    if not address.is_name(name):
-        raise InvalidRequest(
-            f"{name[:80]!r} cannot name a {what}.", hint="Lower-case letters, digits, - and _, at most 63 characters."
-        )
-
-
-def _check_scope(scope: str) -> None:
-    if scope not in address.SCOPES:
-        raise InvalidRequest(f"{scope[:80]!r} is not a scope.", hint=f"Scopes: {', '.join(address.SCOPES)}.")
 
 
 def _checked(schema: Schema | None) -> Check | None:

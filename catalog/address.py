@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from bridge.wire.errors import InvalidRequest
+
 SCOPES: Final = ("org", "user")
 """Outer to inner."""
 RESERVED: Final = frozenset({"search", "describe", "call", "paginate", "then"})
@@ -42,3 +44,17 @@ def is_name(text: str) -> bool:
 
 def is_tool(text: str) -> bool:
     return len(text) <= MAX_PATH and _TOOL.match(text) is not None
+
+
+def check_name(text: str, what: str) -> None:
+    """Raises InvalidRequest when `text` cannot name the thing that `what` says."""
+    if not is_name(text):
+        raise InvalidRequest(
+            f"{text[:80]!r} cannot name a {what}.", hint="Lower-case letters, digits, - and _, at most 63 characters."
+        )
+
+
+def check_scope(text: str) -> None:
+    """Raises InvalidRequest when there is no such scope."""
+    if text not in SCOPES:
+        raise InvalidRequest(f"{text[:80]!r} is not a scope.", hint=f"Scopes: {', '.join(SCOPES)}.")

@@ -192,7 +192,8 @@ class Integration(Protocol):
     """A source of tools: the open seam of the catalog.
 
     `resolve_tools` turns its configuration (JSON data) into a manifest and raises ImportFailed when nothing can be
-    made of it. `invoke` makes one call with validated arguments and raises ToolError when it fails.
+    made of it. `invoke` makes one call with validated arguments and raises ToolError when it fails. It may also have
+    `gather(tool, args)`, which brings arguments in a form that is tolerated into the one that the schema describes.
     """
 
     kind: str

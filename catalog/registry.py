@@ -60,7 +60,10 @@ class Registry:
         return self._installed[tool.integration].connections[tool.scope, tool.connection]
 
     def install(self, installed: Installed) -> list[Tool]:
-        """Add the integration with its connections, in place of one of the same name. Returns its tools."""
+        """Add the integration with its connections, in place of one of the same name. Returns its tools.
+
+        They can be called and listed at once; they are found by search when `index.add` has been given them.
+        """
         self.remove(installed.name)
         self._installed[installed.name] = installed
         return [tool for connection in installed.connections.values() for tool in self._open(installed, connection)]
@@ -72,7 +75,7 @@ class Registry:
             self._drop(path for path in list(self._tools) if path.startswith(name + "."))
 
     def connect(self, connection: Connection) -> list[Tool]:
-        """Add the connection, in place of one of the same name. Returns the tools under it."""
+        """Add the connection, in place of one of the same name. Returns the tools under it, not yet indexed."""
         installed = self._installed[connection.integration]
         self.disconnect(connection.integration, connection.scope, connection.name)
         installed.connections[connection.scope, connection.name] = connection
@@ -92,6 +95,7 @@ class Registry:
             self._drop([path])
         tool = Tool(path, integration, scope, connection, spec, installed.manifest.definitions)
         self._keep([tool])
+        self.index.add([tool])
         return tool
 
     def _open(self, installed: Installed, connection: Connection) -> list[Tool]:
@@ -105,10 +109,8 @@ class Registry:
         return tools
 
     def _keep(self, tools: Iterable[Tool]) -> None:
-        tools = list(tools)
         for tool in tools:
             self._tools[tool.path] = tool
-        self.index.add(tools)
         self._sorted = None
 
     def _drop(self, paths: Iterable[str]) -> None:

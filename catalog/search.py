@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
@@ -13,6 +14,8 @@ from catalog.model import Tool
 MAX_QUERY: Final = 500
 """Characters of a query that are read."""
 MAX_WORDS: Final = 24
+BATCH: Final = 200
+"""Tools that are indexed in one transaction."""
 WINDOW: Final = 400
 """Candidates that the ranker orders; what FTS5 puts behind them stays in its order."""
 
@@ -157,6 +160,7 @@ class SearchIndex:
         self._ranker = ranker or WordRanker()
         self._rows: dict[str, int] = {}
         self._next = 1
+        self._lock = threading.Lock()
         self._integrations: Counter[str] = Counter()
         self._db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         self._db.execute(
@@ -169,7 +173,13 @@ class SearchIndex:
     def close(self) -> None:
         self._db.close()
 
-    def add(self, tools: Iterable[Tool]) -> None:
+    def add(self, tools: Sequence[Tool]) -> None:
+        """Index `tools`, in small transactions: it may run in a thread while others search."""
+        for at in range(0, len(tools), BATCH):
+            with self._lock:
+                self._insert(tools[at : at + BATCH])
+
+    def _insert(self, tools: Sequence[Tool]) -> None:
         rows = []
         for tool in tools:
             self._rows[tool.path] = self._next
@@ -185,17 +195,23 @@ class SearchIndex:
         self._db.execute("COMMIT")
 
     def remove(self, paths: Iterable[str]) -> None:
-        paths = list(paths)
-        self._integrations -= Counter(path.partition(".")[0] for path in paths)
-        self._db.execute("BEGIN")
-        self._db.executemany("DELETE FROM tools WHERE rowid = ?", [(self._rows.pop(path),) for path in paths])
-        self._db.execute("COMMIT")
+        """Forget the tools at `paths`; those that were never indexed are passed over."""
+        with self._lock:
+            known = [(path, self._rows.pop(path)) for path in paths if path in self._rows]
+            self._integrations -= Counter(path.partition(".")[0] for path, _ in known)
+            self._db.execute("BEGIN")
+            self._db.executemany("DELETE FROM tools WHERE rowid = ?", [(row,) for _, row in known])
+            self._db.execute("COMMIT")
 
     def search(self, query: str, integration: str | None = None) -> Hits:
         """Every path that holds a word of `query`, best first. A query without a word finds nothing.
 
         The name of an integration among the words is a filter, not a word.
         """
+        with self._lock:
+            return self._search(query, integration)
+
+    def _search(self, query: str, integration: str | None) -> Hits:
         words = list(dict.fromkeys(words_of(query[:MAX_QUERY])))[:MAX_WORDS]
         if integration is None:
             integration, words = self._product(words)
@@ -246,10 +262,11 @@ class SearchIndex:
         if not words:
             return []
         match = " OR ".join(f'"{word}"*' for word in words)
-        rows = self._db.execute(
-            f"SELECT path FROM tools WHERE tools MATCH ? ORDER BY bm25(tools, {_WEIGHTS}) LIMIT ?",  # noqa: S608
-            (match, limit),
-        )
+        with self._lock:
+            rows = self._db.execute(
+                f"SELECT path FROM tools WHERE tools MATCH ? ORDER BY bm25(tools, {_WEIGHTS}) LIMIT ?",  # noqa: S608
+                (match, limit),
+            ).fetchall()
         return [row[0] for row in rows]
 
 

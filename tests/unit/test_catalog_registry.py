@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from bridge.toolbox import Toolbox, ToolboxSettings
@@ -217,6 +218,45 @@ async def test_one_integration_that_cannot_be_read_does_not_keep_the_others_away
     await catalog.put_integration(bad._replace(manifest=b"damaged"), [])
     async with Toolbox(catalog=catalog) as box:
         assert [one["name"] for one in box.integrations()] == ["good"]
+
+
+async def test_of_two_that_add_the_same_name_at_once_one_is_refused() -> None:
+    async with toolbox() as box:
+        outcomes: list[str] = []
+
+        async def add() -> None:
+            try:
+                await box.add_openapi("api", document({"/x": {"get": operation()}}, "http://93.184.216.34"))
+            except Conflict:
+                outcomes.append("refused")
+            else:
+                outcomes.append("added")
+
+        async with anyio.create_task_group() as group:
+            for _ in range(5):
+                group.start_soon(add)
+        assert sorted(outcomes) == ["added", "refused", "refused", "refused", "refused"]
+        assert box.list_tools()["total"] == 1
+
+
+async def test_others_are_served_while_a_large_document_is_read() -> None:
+    paths = {f"/p{one}": {"get": operation(parameter("q"), operationId=f"op{one}")} for one in range(4000)}
+    async with toolbox() as box:
+        box.add_code_tool("demo.org.main.echo", lambda args: 1, side_effect="read")
+        served, done = 0, anyio.Event()
+
+        async def add() -> None:
+            await box.add_openapi("api", document(paths, "http://93.184.216.34"))
+            done.set()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(add)
+            while not done.is_set():
+                assert box.search("echo")["total"] == 1
+                await call(box, "demo.org.main.echo")
+                served += 1
+        assert served > 10
+        assert box.search("op3999")["items"][0]["path"] == "api.org.main.op3999"
 
 
 def test_only_stored_kinds_have_a_row() -> None:
