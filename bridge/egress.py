@@ -166,7 +166,7 @@ class Gate:
         if self.allow is not None and not any(reach.covers(method, url) for reach in self.allow):
             raise denied(
                 f"{url.origin} is outside the operator's egress allowlist.",
-                hint="An operator can add it to egress.allow in the configuration.",
+                hint="An operator can add it to egress_allow in the configuration.",
             )
 
     def as_dict(self) -> dict[str, Any]:
