@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -56,8 +57,20 @@ def module(name: str = "javascript") -> wasmtime.Module:
     return wasmtime.Module(engine(), images.load(name).wasm)
 
 
+@cache
+def big_stack() -> ThreadPoolExecutor:
+    """One thread whose stack holds the deepest guest stack that the engine allows; guest code runs on it."""
+    before = threading.stack_size(64 << 20)
+    try:
+        pool = ThreadPoolExecutor(1)
+        pool.submit(int).result()
+    finally:
+        threading.stack_size(before)
+    return pool
+
+
 class Isolate:
-    """One isolate. Run it on a thread with a large stack (see `on_big_stack`) when it may recurse deeply."""
+    """One isolate."""
 
     def __init__(self, *, fuel: int = FUEL, memory: int = MEMORY, name: str = "javascript") -> None:
         self.store = wasmtime.Store(engine())
@@ -71,7 +84,7 @@ class Isolate:
         function = self.exports[name]
         assert isinstance(function, wasmtime.Func)
         try:
-            return int(function(self.store, *arguments))
+            return int(big_stack().submit(function, self.store, *arguments).result())
         except wasmtime.Trap as trap:
             raise Trapped(str(trap)) from None
 
@@ -142,26 +155,3 @@ def value(source: str, input: Any = None, **options: Any) -> Any:
     step = run(source, input, **options)
     assert step.status == "done", step
     return step.payload
-
-
-def on_big_stack(work: Any) -> Any:
-    """The result of `work()` on a thread whose stack holds the deepest guest stack that the engine allows."""
-    outcome: list[Any] = []
-
-    def target() -> None:
-        try:
-            outcome.append((True, work()))
-        except BaseException as e:
-            outcome.append((False, e))
-
-    before = threading.stack_size(64 << 20)
-    try:
-        thread = threading.Thread(target=target)
-        thread.start()
-    finally:
-        threading.stack_size(before)
-    thread.join()
-    ok, result = outcome[0]
-    if not ok:
-        raise result
-    return result
