@@ -14,7 +14,7 @@ from bridge.placement import place
 from bridge.secrets.ports import Secret, SecretMissing, SecretProvider, parse_ref
 from bridge.wire.errors import ConfigError, RequestRefused, ToolError
 from catalog.model import Connection, OutboundRequest, OutboundResponse, Placement
-from catalog.origin import BadUrl, Url, join_url
+from catalog.origin import BadUrl, Url, hides_dots, join_url
 
 MAX_REDIRECTS: Final = 3
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -88,6 +88,8 @@ class Passage:
             following = join_url(url, location)
         except BadUrl as e:
             raise denied(f"{url.origin} redirects to what cannot be called: {e}.") from None
+        if hides_dots(following.path):
+            raise denied(f"{url.origin} redirects to a path with hidden dot segments.")
         if str(following) in seen:
             raise ToolError("upstream_error", f"{url.origin} redirects in a circle.", status=answer.status)
         seen.add(str(following))

@@ -10,7 +10,7 @@ import ipaddress
 import re
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import idna
 
@@ -196,6 +196,19 @@ def _without_dots(path: str) -> str:
         else:
             kept.append(part)
     return "/" + "/".join(kept)
+
+
+def hides_dots(path: str) -> bool:
+    """Whether some server could find dot segments in `path`: behind a parameter, or by decoding once or more."""
+    for _ in range(4):
+        segments = re.split(r"[/\\]", path)
+        if any(segment.partition(";")[0] in (".", "..") for segment in segments):
+            return True
+        decoded = unquote(path)
+        if decoded == path:
+            return False
+        path = decoded
+    return True
 
 
 @dataclass(frozen=True, slots=True)

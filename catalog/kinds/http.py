@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import unquote
 
 from bridge.wire.errors import ImportFailed, ToolError
 from catalog.kinds import headers as sending
 from catalog.kinds import payload
 from catalog.kinds.openapi import styles
 from catalog.model import Connection, Manifest, Outbound, OutboundRequest, Schema, Tool, ToolSpec, ToolValue
-from catalog.origin import BadUrl, Reach, Url, join_url, parse_reach, parse_url
+from catalog.origin import BadUrl, Reach, Url, hides_dots, join_url, parse_reach, parse_url
 
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 READING: Final = ("GET", "HEAD")
@@ -125,7 +124,7 @@ def _target(base: Url, args: dict[str, Any]) -> Url:
         ]
     except (BadUrl, styles.Unwritable) as e:
         raise ToolError("invalid_arguments", f"path or query: {e}.") from None
-    if _veiled(url.path):
+    if hides_dots(url.path):
         raise ToolError(
             "invalid_arguments", "path: it holds encoded dot segments or separators, which servers read differently."
         )
@@ -134,19 +133,6 @@ def _target(base: Url, args: dict[str, Any]) -> Url:
     if len(target) > MAX_TARGET:
         raise ToolError("invalid_arguments", f"The URL would be longer than {MAX_TARGET // 1024} KiB.")
     return url.at(target)
-
-
-def _veiled(path: str) -> bool:
-    """Whether some server could find dot segments in `path`: behind a parameter, or by decoding once or more."""
-    for _ in range(4):
-        segments = re.split(r"[/\\]", path)
-        if any(segment.partition(";")[0] in (".", "..") for segment in segments):
-            return True
-        decoded = unquote(path)
-        if decoded == path:
-            return False
-        path = decoded
-    return True
 
 
 def _body(value: Any, headers: list[tuple[str, str]]) -> bytes | None:

@@ -286,7 +286,7 @@ async def test_a_redirect_cannot_leave_the_allowed_prefix_or_method() -> None:
     """POL-26"""
     async with upstream() as server, toolbox() as box:
         await box.add_http("web", [f"GET {server.base}/v1"], allow_private=["127.0.0.1"])
-        for target in ("/admin", "../admin", "/v1/../admin"):
+        for target in ("/admin", "../admin", "/v1/../admin", "/v1/%2e%2e/admin", "/v1/..;/admin", "/v1/..%2fadmin"):
             server.answers["/v1/go"] = redirect(target)
             assert await _refusal(box, "web.org.main.http.get", {"path": "/v1/go"}) == "egress_denied"
         assert {one.target for one in server.seen} == {"/v1/go"}
