@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import os
@@ -16,6 +17,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from executor.cli.commands.key import open_keyring
 
 COMMAND = [sys.executable, "-m", "executor.cli"]
 
@@ -152,12 +155,15 @@ def cli(
     )
 
 
+async def _new_key(home: Path) -> str:
+    async with open_keyring(home) as keyring:
+        return (await keyring.create(f"test-{os.urandom(4).hex()}"))[1]
+
+
 @contextmanager
 def serving(home: Path, *arguments: str, preexec: Any = None, env: Mapping[str, str] | None = None) -> Iterator[Server]:
     """A server on a free port with one key, stopped on leaving."""
-    made = cli(home, "key", "create", f"test-{os.urandom(4).hex()}", "--json")
-    assert made.returncode == 0, made.stderr
-    key = json.loads(made.stdout)["key"]
+    key = asyncio.run(_new_key(home))
     log = home / f"server-{os.urandom(4).hex()}.log"
     with log.open("wb") as stderr:
         process = subprocess.Popen(
