@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import struct
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -79,6 +81,7 @@ class Isolate:
         self.fuel = fuel
         self.memory_bytes = memory
         self.exports = wasmtime.Instance(self.store, module(name), []).exports(self.store)
+        self.tail_at = self.call("tail")
 
     def call(self, name: str, *arguments: int) -> int:
         function = self.exports[name]
@@ -107,6 +110,15 @@ class Isolate:
         assert at
         self.memory.write(self.store, data, at & 0xFFFFFFFF)
         return at
+
+    def tail(self) -> tuple[list[Any], list[Any]]:
+        """What was logged and emitted in the step so far, from memory alone; works after a trap."""
+        at = self.tail_at & 0xFFFFFFFF
+        logs_at, logs_len, logs, emitted_at, emitted_len, emitted = struct.unpack("<6I", self.read(at, 24))
+        unpack = (self.read(logs_at, logs_len), logs), (self.read(emitted_at, emitted_len), emitted)
+        kept = [list(msgpack.Unpacker(io.BytesIO(data), raw=False)) for data, _ in unpack]
+        assert [len(items) for items in kept] == [count for _, count in unpack]
+        return kept[0], [codec.decode(item) for item in kept[1]]
 
     def step(self, name: str, data: bytes, now_us: int) -> Step:
         packed = self.call(name, self.put(data), len(data), now_us) & 0xFFFFFFFFFFFFFFFF
