@@ -210,7 +210,9 @@ class Dispatcher:
 
     def _pack_boot(self) -> None:
         threads = self.settings.threads if self._mode == "fibers" else max(self.settings.threads, _THREADS_FOR_CALLS)
-        self._boot = frames.pack(frames.Boot(frames.VERSION, frames.BOOT, 0, self._modules, threads, self.settings.require))
+        self._boot = frames.pack(
+            frames.Boot(frames.VERSION, frames.BOOT, 0, self._modules, threads, self.settings.require)
+        )
         self._generation += 1
 
     async def _fill(self) -> None:
@@ -307,7 +309,7 @@ class Dispatcher:
 
 
 def _compiled(images: Mapping[str, bytes] | None, cache: ModuleCache, mode: Mode) -> dict[str, bytes]:
-    interpreter.warm("runtime", "runtime.engine", "runtime.worker", "bridge.wire")
+    interpreter.code()
     return {name: cache.compiled(wasm, mode) for name, wasm in (images or _installed()).items()}
 
 

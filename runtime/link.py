@@ -109,7 +109,7 @@ class Link(asyncio.Protocol):
             ours.setblocking(False)
             await asyncio.get_running_loop().create_connection(lambda: link, sock=ours)
             assert link._transport is not None
-            link._transport.write(boot)
+            link._transport.write(boot if command else interpreter.code() + boot)
             async with asyncio.timeout(BOOT_S):
                 await link._ready
         except BaseException as e:
@@ -226,7 +226,7 @@ class Link(asyncio.Protocol):
 
 def worker_command(mode: str) -> list[str]:
     """The command line of a worker, but for the descriptor that `spawn` adds."""
-    return interpreter.command(
+    return interpreter.sent(
         "runtime.worker.main", "int(sys.argv[4]),sys.argv[2],int(sys.argv[3])", mode, str(os.getpid())
     )
 

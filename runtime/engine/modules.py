@@ -112,7 +112,7 @@ class ModuleCache:
 
 def compile_apart(wasm: bytes, mode: Mode = "fibers") -> bytes:
     """Compile in a process of its own. Raises ConfigError when the module does not compile."""
-    command = interpreter.command("runtime.engine.compiler", "sys.argv[2]", mode)
+    command = interpreter.finding("runtime.engine.compiler", "sys.argv[2]", mode)
     try:
         done = subprocess.run(
             command, input=wasm, capture_output=True, env={}, cwd="/", timeout=_COMPILE_S, check=False

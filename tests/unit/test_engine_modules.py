@@ -231,7 +231,7 @@ def test_what_does_not_compile_is_named() -> None:
 
 
 def test_a_fresh_interpreter_inherits_nothing(tmp_path: Path) -> None:
-    command = interpreter.command("runtime.engine.compiler", "sys.argv[2]", "fibers")
+    command = interpreter.finding("runtime.engine.compiler", "sys.argv[2]", "fibers")
     assert command[1:4] == ["-I", "-S", "-B"]
     probe = [*command[:5], "import sys, os; print(len(os.environ), len(sys.path), 'site' in sys.modules)"]
     environment = {"PYTHONPATH": str(tmp_path), "SECRET": "cnry_1"}
@@ -240,3 +240,27 @@ def test_a_fresh_interpreter_inherits_nothing(tmp_path: Path) -> None:
     assert listed.stdout.split()[1:] == given.stdout.split()[1:]
     assert listed.stdout.split()[2] == "False"
     assert sys.executable == command[0]
+
+
+def test_a_worker_is_sent_its_code_and_can_import_nothing_else_of_ours() -> None:
+    command = interpreter.sent("runtime.worker.lockdown", "0", "value")
+    arguments = [each.replace("main(0)", PROBE).replace("import main", "import level") for each in command]
+    reading, writing = os.pipe()
+    with subprocess.Popen([*arguments, str(reading)], pass_fds=[reading], env={}, cwd="/", stdout=-1) as process:
+        os.close(reading)
+        with open(writing, "wb") as stream:
+            stream.write(interpreter.code())
+        said = process.communicate()[0].decode().split()
+    assert said == ["refused"] * 4 + ["value", "process"]
+    assert process.returncode == 0
+
+
+PROBE = """
+import importlib
+for name in ("executor", "catalog", "runtime.store", "bridge.egress"):
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        print("refused")
+print(sys.argv[2], level([]))
+"""
