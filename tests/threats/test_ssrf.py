@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import os
 import resource
 import ssl
@@ -226,6 +227,22 @@ async def test_a_kept_connection_is_the_vetted_one_and_a_new_one_is_vetted_again
         with pytest.raises(ToolError) as caught:
             await client.exchange("GET", url, [], None, grant=grant, limit=MIB)
         assert caught.value.code == "egress_denied"
+
+
+async def test_a_connection_that_leads_elsewhere_than_it_was_dialled_is_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """SSRF-17: what the socket says of its peer is compared with the address that was checked."""
+    monkeypatch.setattr("bridge.dial._peer", lambda stream: ipaddress.ip_address("10.0.0.1"))
+    async with upstream() as server:
+        url = parse_url(server.base + "/")
+        client = Client()
+        grant = Grant((reach_of(url),), (parse_named("127.0.0.1"),))
+        with pytest.raises(ToolError) as caught:
+            await client.exchange("GET", url, [], None, grant=grant, limit=MIB)
+        assert caught.value.code == "egress_denied"
+        assert server.seen == []
+        await client.close()
 
 
 @pytest.mark.parametrize("failure", ["nxdomain", "timeout", "servfail", "garbage", "empty"])
