@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
@@ -111,7 +112,9 @@ class Dispatcher:
         """Stop every worker; runs in them end as Lost. Later calls do nothing."""
         self._closing = True
         while self._queue:
-            self._queue.popleft().slot.cancel()
+            waiter = self._queue.popleft()
+            if not waiter.slot.done():
+                waiter.slot.set_exception(Overloaded(_STOPPING))
         tasks = [*self._tasks, *self._preparing.values()]
         for task in tasks:
             task.cancel()
@@ -137,12 +140,11 @@ class Dispatcher:
         try:
             return await waiter.slot
         except asyncio.CancelledError:
-            if waiter.slot.done() and not waiter.slot.cancelled():
+            if waiter.slot.cancelled():
+                with contextlib.suppress(ValueError):
+                    self._queue.remove(waiter)
+            elif waiter.slot.exception() is None:
                 waiter.slot.result().release()
-            elif self._closing:
-                raise Overloaded(_STOPPING) from None
-            else:
-                self._queue.remove(waiter)
             raise
 
     def level(self) -> dict[str, Any]:
