@@ -148,6 +148,15 @@ class Isolate:
         body = [source.encode("utf-8", "surrogatepass"), codec.encode(input), seed, limits]
         return self.step("start", msgpack.packb(body), now_us)
 
+    def attempt(self, source: str) -> Step | None:
+        """Start a script that may run out of fuel: None when it did. Any other trap is raised."""
+        try:
+            return self.start(source)
+        except Trapped as trap:
+            if "all fuel consumed" not in str(trap):
+                raise
+            return None
+
     def resume(
         self, answers: Mapping[int, Any] | None = None, *, errors: Mapping[int, Any] | None = None, now_us: int = 0
     ) -> Step:

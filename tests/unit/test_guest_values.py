@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (a row of a table is read across)
 """The table of docs/values.md, in both directions, against the wire's own codec."""
 
 from __future__ import annotations
@@ -6,11 +7,11 @@ import math
 from typing import Any
 
 import pytest
+from guest_host import Isolate, run, value
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bridge.wire import codec
-from guest_host import Isolate, run, value
 
 OUT: list[tuple[str, Any]] = [
     ("undefined", None),

@@ -90,7 +90,13 @@ ToolKey engine_tool_key(JSContext *ctx, JSAtom key) {
     return JS_AtomGetKind(ctx, key) == JS_ATOM_KIND_STRING ? TOOL_KEY_SEGMENT : TOOL_KEY_NONE;
 }
 
-JSValue engine_concat(JSContext *ctx, JSValue left, JSValue right) { return JS_ConcatString(ctx, left, right); }
+JSValue engine_concat(JSContext *ctx, JSValue left, JSValue right) {
+    JSValue joined = JS_ConcatString(ctx, left, right);
+    if (JS_IsException(joined)) return joined;
+    JSValue flat = js_force_tostring(ctx, joined);
+    JS_FreeValue(ctx, joined);
+    return flat;
+}
 
 bool engine_bytes(JSContext *ctx, JSValueConst value, const uint8_t **data, size_t *len) {
     JSObject *object = as_object(value);

@@ -58,7 +58,7 @@ extern const JSAtom engine_to_json;
 typedef enum { TOOL_KEY_NONE, TOOL_KEY_TEXT, TOOL_KEY_SEGMENT } ToolKey;
 ToolKey engine_tool_key(JSContext *ctx, JSAtom key);
 
-/* Joins two strings and frees both. */
+/* Joins two strings and frees both; the result is one string in memory, not a rope of them. */
 JSValue engine_concat(JSContext *ctx, JSValue left, JSValue right);
 
 /* The bytes of a KIND_BYTES value. False, with an exception, when its buffer is detached. */
