@@ -178,6 +178,16 @@ def read_manifest(folder: Path) -> Manifest:
         raise ImageUnavailable("the manifest of the guest images cannot be read; build them again") from e
 
 
+def built() -> Manifest | None:
+    """Every image that is there, in one manifest; None when there is none."""
+    folders = [ROOT / "images", *(cache_dir() / "images" / build_key(which) for which in SETS)]
+    found = [read_manifest(folder) for folder in folders if (folder / _MANIFEST).exists()]
+    if not found:
+        return None
+    entries = {name: entry for one in reversed(found) for name, entry in one.images.items()}
+    return Manifest("+".join(one.key for one in found), entries, found[0].folder)
+
+
 def _find(name: str) -> tuple[Path, Entry]:
     packaged = ROOT / "images"
     folders = [packaged] if (packaged / _MANIFEST).exists() else []

@@ -13,7 +13,7 @@ def main(mode: settings.Mode) -> None:
     """Exits with 1, and the reason on stderr, when the module does not compile."""
     wasm = sys.stdin.buffer.read()
     try:
-        module = wasmtime.Module(settings.engine(mode), wasm)
+        module = wasmtime.Module(settings.engine(mode, compiles=True), wasm)
     except wasmtime.WasmtimeError as e:
         sys.exit(f"the module does not compile: {e}")
     sys.stdout.buffer.write(module.serialize())

@@ -37,7 +37,7 @@ _log = structlog.get_logger("executor.engine")
 _MAGIC: Final = b"EXCWASM1"
 _MAC: Final = 32
 _LENGTH: Final = struct.Struct(">I")
-_COMPILE_S: Final = 120
+_COMPILE_S: Final = 600
 _KEPT: Final = 16
 
 

@@ -46,8 +46,8 @@ OFF: Final = (
 ON: Final = ("consume_fuel", "cranelift_nan_canonicalization", "memory_init_cow")
 
 
-def engine(mode: Mode = "fibers") -> wasmtime.Engine:
-    """A new engine with the project's configuration."""
+def engine(mode: Mode = "fibers", *, compiles: bool = False) -> wasmtime.Engine:
+    """A new engine with the project's configuration; with `compiles`, one that uses every core to compile."""
     config = wasmtime.Config()
     config.strategy = "cranelift"
     config.cranelift_opt_level = "speed"
@@ -55,6 +55,7 @@ def engine(mode: Mode = "fibers") -> wasmtime.Engine:
         setattr(config, name, False)
     for name in ON:
         setattr(config, name, True)
+    config.parallel_compilation = compiles
     config.epoch_interruption = mode == "calls"
     # In this order: a wasm stack larger than the present fiber stack aborts the whole process at engine creation.
     _bindings.wasmtime_config_async_stack_size_set(config.ptr(), FIBER_STACK)

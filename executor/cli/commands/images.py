@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bridge.wire.errors import ConfigError
 from executor.cli.options import Flag
 
 
-async def build(*, target: Path | None = None, json: Flag = False) -> None:
+async def build(
+    only: Literal["all", "javascript", "python"] = "all", /, *, target: Path | None = None, json: Flag = False
+) -> None:
     """Build the guest images from their pinned packages, unless they are built already.
+
+    The Python image takes a minute or two; without it, it is built when the first Python script runs.
 
     Parameters
     ----------
+    only
+        Which images: those that JavaScript and TypeScript need, the one that Python needs, or all.
     target
         Also copy them to this folder.
     json
@@ -24,15 +31,24 @@ async def build(*, target: Path | None = None, json: Flag = False) -> None:
     from guest import images, toolchain
     from guest.wasm import MalformedModule
 
+    sets = images.SETS if only == "all" else (only,)
+    progress = partial(output.say, style="quiet")
     try:
-        manifest = await asyncio.to_thread(images.build, target, lambda line: output.say(f"  {line}", "quiet"))
+        made = await asyncio.to_thread(images.build, None, lambda line: progress(f"  {line}"), sets=sets[:1])
+        try:
+            made = await asyncio.to_thread(images.build, target, lambda line: progress(f"  {line}"), sets=sets)
+        except (toolchain.BuildFailed, MalformedModule) as e:
+            if only != "all":
+                raise
+            output.say(f"  the Python image cannot be built here; everything else works without it: {e}", "odd")
+            made = await asyncio.to_thread(images.build, target, sets=sets[:1])
     except (toolchain.BuildFailed, MalformedModule) as e:
         raise ConfigError(f"the images cannot be built: {e}") from None
-    _show(manifest.as_dict(), json)
+    _show(made.as_dict(), json)
 
 
 async def list_images(*, json: Flag = False) -> None:
-    """List the guest images: what they are built from and the hash of what came out.
+    """List the guest images that are built: what they are built from and the hash of what came out.
 
     Parameters
     ----------
@@ -41,12 +57,10 @@ async def list_images(*, json: Flag = False) -> None:
     """
     from guest import images
 
-    packaged = images.ROOT / "images"
-    folder = packaged if packaged.is_dir() else images.cache_dir() / "images" / images.build_key()
-    try:
-        _show(images.read_manifest(folder).as_dict(), json)
-    except images.ImageUnavailable as e:
-        raise ConfigError(str(e)) from None
+    found = images.built()
+    if found is None:
+        raise ConfigError("the guest images are not built; run `executor images build`")
+    _show(found.as_dict(), json)
 
 
 def _show(manifest: dict[str, Any], as_json: bool) -> None:
