@@ -183,7 +183,7 @@ class Inspector {
     }
     if (any) text += ` ${this.record(facts, "", depth)}`;
     const cause = getOwnPropertyDescriptor(value, "cause");
-    if (cause && hasOwn(cause, "value")) text += `\n  [cause]: ${this.value(cause.value, depth + 1)}`;
+    if (depth < MAX_INSPECT_DEPTH && cause && hasOwn(cause, "value")) text += `\n  [cause]: ${this.value(cause.value, depth + 1)}`;
     return text;
   }
 }
