@@ -1,6 +1,6 @@
 """The TypeScript image: the engine with sucrase's parser loaded, and one export that takes the types out of a text.
 
-Only the parser of sucrase is used, pinned by hash; strip.js writes the output. Its ES modules become one scope,
+Only the parser of sucrase is used, pinned by hash; strip/ writes the output. Its ES modules become one scope,
 because in an interpreter a variable of an outer function costs less than a property of a module; the members of its
 enums become numbers, the smallest functions are written out where they are called, and what only sucrase's own
 transforms read is not recorded. Every such change has to match as often as it did when it was written.
@@ -17,7 +17,8 @@ from guest import npm, toolchain
 from guest.context import BuildContext
 from guest.javascript.image import check, link
 
-HERE: Final = Path(__file__).parent
+STRIP: Final = Path(__file__).parent / "strip"
+_OURS: Final = ("parser", "marks", "eraser", "strip")
 EXPORTS: Final = frozenset({"memory", "__stack_pointer", "io", "alloc", "dealloc", "strip"})
 _UNUSED: Final = ("boot", "problem", "start", "resume", "tail")
 _FOLDER: Final = "package/dist/esm/parser/"
@@ -72,16 +73,16 @@ def build_typescript(ctx: BuildContext) -> bytes:
     package = npm.package("sucrase", ctx.cache)
     ctx.inputs["sucrase"] = " ".join(toolchain.lock()["sucrase"].values())
     try:
-        script = bundle(package, (HERE / "strip.js").read_text())
+        script = bundle(package, "\n".join((STRIP / f"{name}.js").read_text() for name in _OURS))
     except (KeyError, ValueError) as e:
         raise toolchain.BuildFailed(f"sucrase's parser is not the one that is expected: {e}") from e
-    image = ctx.preinitialise(link(ctx, [HERE / "strip.c"]), [("parser", script.encode())], drop=_UNUSED)
+    image = ctx.preinitialise(link(ctx, [STRIP / "strip.c"]), [("parser", script.encode())], drop=_UNUSED)
     check(image, EXPORTS)
     return image
 
 
 def bundle(package: Mapping[str, bytes], strip: str) -> str:
-    """One script whose value is a function of strip.c's natives that gives `strip`: sucrase's modules and strip.js.
+    """One script whose value is a function of strip.c's natives that gives `strip`: sucrase's modules and strip/.
 
     Raises KeyError when a module is missing, ValueError when the package is not the one that this was written for.
     """

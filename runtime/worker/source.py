@@ -32,7 +32,7 @@ what surrounds the code. Of its two parsers the one that got further is believed
 JavaScript's parser at the first annotation, while the real mistake stops both at the same place. A construct that the
 TypeScript parser names as unsupported is always reported. Errors after stripping are JavaScript's.
 
-The engine counts a column in bytes of UTF-8; `located` gives it in characters (code points) of the text that was sent.
+Columns count UTF-16 units from 1, as every JavaScript tool does; `located` makes them those of the text that was sent.
 """
 
 from __future__ import annotations
@@ -69,7 +69,6 @@ class Reading:
         self._sent = normal(text)
         self._rest = _texts(self._sent, "javascript" if language == "javascript" else "typescript")
         self._text = ""
-        self._compiled = ""
         self._columns = Columns(())
         self._was_stripped = False
         self._javascript: Failure | None = None
@@ -123,19 +122,13 @@ class Reading:
         """A failure of the program that runs, its line, column and stack those of the text that was sent."""
         line, column, stack = failure.line, failure.column, failure.stack
         if line is not None and column is not None:
-            line, column = self._place(line, column)
-        if stack is not None and not (self._columns.empty and self._compiled.isascii()):
+            column = self._columns.original(line, column)
+        if stack is not None and not self._columns.empty:
             stack = _FRAME.sub(lambda found: self._frame(int(found[1]), int(found[2])), stack)
         return failure._replace(line=line, column=column, stack=stack)
 
     def _frame(self, line: int, column: int) -> str:
-        line, column = self._place(line, column)
-        return f"script:{line}:{column}"
-
-    def _place(self, line: int, column: int) -> tuple[int, int]:
-        if not self._compiled.isascii():
-            column = _characters(self._compiled, line, column)
-        return line, self._columns.original(line, column)
+        return f"script:{line}:{self._columns.original(line, column)}"
 
     def _next_text(self) -> Attempt | None:
         found = next(self._rest, None)
@@ -148,7 +141,7 @@ class Reading:
         return Attempt("strip", self._text) if strip_at_once else self._compile(self._text, Columns(()))
 
     def _compile(self, code: str, columns: Columns) -> Attempt:
-        self._compiled, self._columns = code, columns
+        self._columns = columns
         return Attempt("javascript", code)
 
 
@@ -282,15 +275,6 @@ def _close(stack: list[tuple[str, int]], bracket: str) -> None:
     opener = _CLOSER[bracket]
     while stack and stack.pop()[0] != opener:
         pass
-
-
-def _characters(text: str, line: int, column: int) -> int:
-    """The column in characters of a column in bytes of UTF-8."""
-    lines = text.split("\n", line)
-    if not 0 < line <= len(lines) or lines[line - 1].isascii():
-        return column
-    start = lines[line - 1].encode("utf-8", "surrogatepass")[: max(column - 1, 0)]
-    return len(start.decode("utf-8", "ignore")) + max(column - 1 - len(start), 0) + 1
 
 
 def _place(failure: Failure) -> tuple[int, int]:

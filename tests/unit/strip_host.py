@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-from guest_host import FUEL, Isolate, Step
+import wasmtime
+from guest_host import FUEL, Isolate, Step, Trapped, big_stack, engine, module
 
 from bridge.wire import codec
 from bridge.wire.frames import Failure
 from runtime.worker.source import Reading
 
-T = TypeVar("T")
 MEMORY = 256 << 20
 
 
 def strip(text: str, *, fuel: int = FUEL, memory: int = MEMORY) -> Any:
-    """What the TypeScript image answers: `[True, code, columns]` or `[False, [message, line, column, named]]`."""
-    isolate = Isolate(name="typescript", fuel=fuel, memory=memory)
+    """What the TypeScript image answers: `[True, code, columns]` or `[False, [message, line, column, named]]`.
+
+    Raises Trapped when it does not come to an answer.
+    """
     data = text.encode("utf-8", "surrogatepass")
-    packed = isolate.call("strip", isolate.put(data), len(data)) & 0xFFFF_FFFF_FFFF_FFFF
-    return codec.decode(isolate.read(packed >> 32, packed & 0xFFFF_FFFF))
+    store = wasmtime.Store(engine())
+    store.set_limits(memory, 10_000, 1, 1, 1)
+    store.set_fuel(fuel)
+    exports: Any = wasmtime.Instance(store, module("typescript"), []).exports(store)
+    try:
+        at = exports["alloc"](store, len(data) + 1) & 0xFFFF_FFFF
+        exports["memory"].write(store, data, at)
+        packed = big_stack().submit(exports["strip"], store, at, len(data)).result() & 0xFFFF_FFFF_FFFF_FFFF
+    except wasmtime.Trap as trap:
+        raise Trapped(str(trap)) from None
+    start, size = packed >> 32, packed & 0xFFFF_FFFF
+    return codec.decode(bytes(exports["memory"].read(store, start, start + size)))
 
 
 def stripped(text: str) -> str:
@@ -64,25 +74,3 @@ def failure(text: str, language: str = "typescript") -> Failure:
     found = start(text, language)
     assert isinstance(found, Failure), found
     return found
-
-
-def on_big_stack(work: Callable[[], T]) -> T:
-    """Run `work` where a guest may use its whole stack."""
-    results: list[T | BaseException] = []
-
-    def catch() -> None:
-        try:
-            results.append(work())
-        except BaseException as e:
-            results.append(e)
-
-    before = threading.stack_size(64 << 20)
-    try:
-        thread = threading.Thread(target=catch)
-        thread.start()
-    finally:
-        threading.stack_size(before)
-    thread.join()
-    if isinstance(results[0], BaseException):
-        raise results[0]
-    return results[0]

@@ -154,22 +154,15 @@ def test_columns_behind_inserted_text_are_those_of_the_text_that_was_sent() -> N
     assert columns.original(2, 77) == 77
 
 
-def test_a_column_counted_in_bytes_becomes_one_counted_in_characters() -> None:
-    """ESC-28"""
-    text = 'const s = "😀é"; null.x'
-    reading = Reading(text, "typescript")
+def test_frames_of_the_script_in_a_stack_are_moved_and_no_others() -> None:
+    reading = Reading("enum A { B } f()", "typescript")
     reading.first()
-    byte_column = len(text[: text.index("null")].encode()) + 1
-    located = reading.located(refusal(1, byte_column))
-    assert (located.line, located.column) == (1, text.index("null") + 1)
-    assert located.stack == f"    at script:1:{text.index('null') + 1}\n"
-
-
-def test_places_outside_of_the_script_in_a_stack_are_left_alone() -> None:
-    reading = Reading('"é"; f()', "typescript")
-    reading.first()
-    failure = Failure("script_error", "Error", "m", 1, 7, "    at f (script:1:7)\n    at map (native)\n", None)
-    assert reading.located(failure).stack == "    at f (script:1:6)\n    at map (native)\n"
+    reading.refused(refusal(1, 1))
+    reading.stripped([True, "var  A;(12345) { B } f()", [[1, 7, 7, 15, 7]]])
+    failure = Failure("script_error", "Error", "m", 1, 22, "    at f (script:1:22)\n    at map (native)\n", None)
+    located = reading.located(failure)
+    assert (located.line, located.column) == (1, 14)
+    assert located.stack == "    at f (script:1:14)\n    at map (native)\n"
 
 
 def test_a_line_that_the_text_does_not_have_is_passed_on() -> None:

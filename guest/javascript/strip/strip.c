@@ -109,7 +109,8 @@ static JSValue prepare(JSContext *ctx, JSValueConst self, int argc, JSValueConst
     const uint8_t *data[3];
     for (int i = 0; i < 3; i++) {
         size_t len;
-        if (!JS_IsObject(argv[i]) || !engine_bytes(ctx, argv[i], &data[i], &len)) return JS_ThrowTypeError(ctx, "no array");
+        if (!JS_IsObject(argv[i]) || !engine_bytes(ctx, argv[i], &data[i], &len))
+            return JS_ThrowTypeError(ctx, "no array");
         JS_DupValue(ctx, argv[i]);
     }
     word_tree = (const int32_t *)data[0];
