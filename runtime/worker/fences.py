@@ -25,6 +25,7 @@ _SENTENCE: Final = re.compile(
 )
 _CODE: Final = re.compile(r"[;{}=<>\[\]\\|&$+^~@]|\w\(|/[/*]|\*/")
 _LINE_SEARCH: Final = 400
+_MOST_BLOCKS: Final = 256
 
 
 class Block(NamedTuple):
@@ -42,7 +43,7 @@ def blocks(text: str) -> list[Block]:
     """
     found: list[Block] = []
     at = 0
-    while match := _OPEN.search(text, at):
+    while len(found) < _MOST_BLOCKS and (match := _OPEN.search(text, at)):
         fence, tag, rest = match.groups()
         closed = rest.rstrip()
         if fence[0] == "`" and "`" in rest:
