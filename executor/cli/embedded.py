@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge.wire.errors import NotFound
+from executor import logs
 from executor.config import Config
 from executor.executor import Executor
 from runtime import values
@@ -22,6 +23,7 @@ class Embedded:
     @contextlib.asynccontextmanager
     async def open(cls, home: Path, config: Config | None = None) -> AsyncIterator[Embedded]:
         """One worker is enough for one command, and halves the wait for it."""
+        logs.configure()
         settings = (config or Config.load(home)).model_copy(update={"workers": 1})
         async with Executor.open(home, config=settings) as executor:
             yield cls(executor)

@@ -184,14 +184,10 @@ def serving(home: Path, *arguments: str, preexec: Any = None, env: Mapping[str, 
 
 def _ready_port(process: subprocess.Popen[str], log: Path) -> int:
     """The port that the server says it is ready on. Waits for it by following the log."""
-    with log.open() as lines:
-        while True:
-            ended = process.poll() is not None
-            line = lines.readline()
-            if line.endswith("\n"):
-                said = json.loads(line) if line.startswith("{") else {}
-                if said.get("event") == "ready":
-                    return int(said["url"].rpartition(":")[2])
-            else:
-                assert not ended, f"the server ended before it was ready:\n{log.read_text()}"
-                time.sleep(0.01)
+    while True:
+        ended = process.poll() is not None
+        for line in log.read_text().splitlines():
+            if line.startswith("{") and line.endswith("}") and (said := json.loads(line)).get("event") == "ready":
+                return int(said["url"].rpartition(":")[2])
+        assert not ended, f"the server ended before it was ready:\n{log.read_text()}"
+        time.sleep(0.01)

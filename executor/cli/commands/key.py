@@ -20,10 +20,12 @@ Home = Annotated[Path | None, Parameter(env_var="EXECUTOR_HOME")]
 async def open_keyring(home: Path | None) -> AsyncIterator[Keyring]:
     """The keys of a home, without opening the rest of it. Raises ConfigError."""
     from bridge.wire.errors import ConfigError
+    from executor import logs
     from runtime.store.keys import Keys
     from runtime.store.sqlite import Database
     from runtime.store.store import FILE
 
+    logs.configure()
     directory = home_directory(home)
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
