@@ -261,6 +261,12 @@ def test_an_exhausted_call_budget_cannot_be_caught() -> None:
     assert isolate.used() < 10**8
 
 
+def test_a_budget_of_no_calls_allows_none() -> None:
+    step = run("tools.a({})", calls=0)
+    assert step.failure["code"] == "calls_exhausted"
+    assert step.calls == []
+
+
 def test_a_step_too_many_is_refused_in_a_later_step_too() -> None:
     isolate = Isolate()
     step = isolate.start("for (;;) { try { await tools.a.b({}) } catch (e) {} }", calls=3)

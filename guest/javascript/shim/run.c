@@ -204,6 +204,7 @@ static bool read_limits(Reader *from, Limits *limits) {
            read_uint(from, &limits->result_bytes) && read_uint(from, &limits->log_bytes);
 }
 
+/* A size as a limit: 0 would be none at all, so that it becomes 1. */
 static size_t clamp_size(uint64_t value) { return value > INT32_MAX ? INT32_MAX : value ? (size_t)value : 1; }
 
 /* What the engine may allocate: the budget without what is no heap of the engine, and with room to write the outcome. */
@@ -217,7 +218,8 @@ static size_t engine_budget(size_t memory_bytes) {
 static void apply_limits(const Limits *limits) {
     JS_SetMemoryLimit(guest_rt, engine_budget(clamp_size(limits->memory_bytes)));
     JS_SetInterruptHandler(guest_rt, interrupted, NULL);
-    tools_limits((uint32_t)clamp_size(limits->bridge_calls), clamp_size(limits->call_args_bytes));
+    uint64_t calls = limits->bridge_calls;
+    tools_limits(calls > INT32_MAX ? INT32_MAX : (uint32_t)calls, clamp_size(limits->call_args_bytes));
     output_limits(clamp_size(limits->log_bytes), clamp_size(limits->result_bytes));
     result_limit = clamp_size(limits->result_bytes);
 }
