@@ -34,7 +34,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
         ).split()
     ),
     "re": ("test_re",),
-    "datetime": ("test_datetime",),
+    "datetime": ("datetimetester",),
     "statistics": ("test_statistics",),
     "collections": ("test_collections", "test_deque", "test_defaultdict", "test_ordered_dict"),
     "itertools": ("test_itertools",),

@@ -18,8 +18,9 @@ from rich.syntax import Syntax
 from examples.petstore import server as petstore
 from executor import Executor
 from executor.cli import output
+from guest import images
 
-SCRIPT = Path(__file__).with_name("pets.ts")
+SCRIPTS = {"typescript": Path(__file__).with_name("pets.ts"), "python": Path(__file__).with_name("report.py")}
 
 
 @asynccontextmanager
@@ -38,8 +39,11 @@ async def store() -> AsyncIterator[str]:
         stop.set()
 
 
-async def main(script: Path) -> int:
+async def main(language: str) -> int:
     console = output.out
+    script = SCRIPTS[language]
+    if language == "python":
+        await anyio.to_thread.run_sync(build_python_image)
     code = await anyio.Path(script).read_text()
     os.environ["PETSTORE_KEY"] = "special-key"
     with tempfile.TemporaryDirectory() as home:
@@ -56,17 +60,25 @@ async def main(script: Path) -> int:
             )
             console.print(f"   became {len(report.tools)} tools. Its key stays in the host; no script ever sees it.")
             console.print(f"\n[bold]2[/]  A script that nobody has to trust ([quiet]{script.name}[/])\n")
-            console.print(Syntax(code.rstrip(), "typescript", theme="ansi_dark", background_color="default"))
+            console.print(Syntax(code.rstrip(), language, theme="ansi_dark", background_color="default"))
             console.print(
                 f"\n[bold]3[/]  Run in an isolate, in a worker process with [good]{isolation['level']}[/] isolation\n"
             )
             start = time.perf_counter()
-            result = await ex.run(code, labels={"from": "demo"})
+            result = await ex.run(code, language=language, labels={"from": "demo"})
             elapsed = (time.perf_counter() - start) * 1000
             output.show_run(result.as_dict(), code)
             console.print(f"\n[quiet]{elapsed:.0f} ms from the door and back.[/]\n")
     return 0 if result.status == "completed" else 1
 
 
+def build_python_image() -> None:
+    """Once; takes a minute or two."""
+    images.build(progress=lambda line: output.say(f"  {line}", "quiet"), sets=("python",))
+
+
 if __name__ == "__main__":
-    sys.exit(anyio.run(main, SCRIPT))
+    wanted = sys.argv[1] if len(sys.argv) > 1 else "typescript"
+    if wanted not in SCRIPTS:
+        sys.exit(f"usage: demo [{' | '.join(SCRIPTS)}]")
+    sys.exit(anyio.run(main, wanted))

@@ -27,7 +27,7 @@ PRELOADED: Final[tuple[str, ...]] = tuple(
     html.parser http http.cookies importlib importlib.abc importlib.machinery importlib.resources importlib.util inspect io ipaddress
     itertools json json.decoder json.encoder json.scanner keyword linecache locale logging logging.handlers marshal math
     mimetypes numbers opcode operator optparse os os.path pathlib pdb pickle pickletools pkgutil platform plistlib
-    posixpath pprint profile pstats queue quopri random re reprlib rlcompleter sched secrets shelve shlex shutil signal
+    posixpath pprint pydoc profile pstats queue quopri random re reprlib rlcompleter sched secrets shelve shlex shutil signal
     site sqlite3 stat statistics string string.templatelib stringprep struct symtable sys sysconfig tabnanny tarfile
     tempfile textwrap threading time timeit token tokenize tomllib trace traceback tracemalloc types typing unicodedata
     unittest unittest.mock urllib.parse uuid warnings wave weakref xml.dom xml.dom.minidom xml.etree.ElementTree

@@ -55,6 +55,10 @@ def _code(error: BaseException) -> str:
     """Limits are known by what happened, never by a type that a script could raise as well."""
     if type(error) is RecursionError and not _was_raised_by_script(error):
         return "stack_exhausted"
+    if type(error) is TypeError and "''" in str(error) and wire.memory_refused():
+        # CPython 3.14.0 loses the MemoryError of `text += more` in a function and goes on with a null object, whose type
+        # has no name
+        return "memory_exhausted"
     # the interpreter says nothing when memory is short; the parser says that a text is too deep for it
     if type(error) is MemoryError and not error.args and (wire.memory_refused() or not _was_raised_by_script(error)):
         return "memory_exhausted"
