@@ -45,8 +45,8 @@ class FiberInstance:
     def __init__(self, engine: int, pre: int, *, fuel: int, memory_bytes: int, waits: int | None = None) -> None:
         """`engine` and `pre` are the C pointers of an engine and an InstancePre. Raises Unusable.
 
-        `waits` is the input buffer of a guest that may wait in the middle of a step (0 where it is not known yet), None for
-        one that has no such import.
+        `waits` is the input buffer of a guest that may wait in the middle of a step (0 where it is not known yet), None
+        for one that has no such import.
         """
         self.slices = 0
         self.waiting: int | None = None
@@ -58,7 +58,7 @@ class FiberInstance:
         self._found = ""
         self._future: int | None = None
         block = self._block = raw.Block()
-        at = self._at = ctypes.addressof(block)
+        self._at = ctypes.addressof(block)
         store = self._store = raw.store_new(engine, self.key or None, None)
         if self.key:
             waiting.by_store[self.key] = self

@@ -1,4 +1,4 @@
-"""Which text of a Python script runs: out of fences and prose, out of a common indentation; one attempt after the other.
+"""Which text of a Python script runs: out of fences and prose, out of a common indentation; one attempt after another.
 
 Lines stay where they were sent; a common indentation is taken away from every line and added back to columns.
 """

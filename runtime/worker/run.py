@@ -18,7 +18,6 @@ from runtime.isolate import Isolate
 from runtime.worker.python import PythonReading
 from runtime.worker.source import Attempt, Reading
 
-
 STRIPPER_MEMORY: Final = 256 * MIB
 """Bytes of memory for stripping types, which is not the script's own work."""
 
