@@ -39,7 +39,8 @@ class Doorkeeper:
         scheme, _, key = presented[0].partition(b" ") if len(presented) == 1 else (b"", b"", b"")
         row = await self._keyring.find(key)
         if row is None or scheme.lower() != b"bearer" or (query and QUERY_KEYS.search(query)):
-            self._lose_patience(address)
+            if presented:
+                self._lose_patience(address)
             raise Unauthorized(
                 "a valid key is required",
                 hint="send `Authorization: Bearer exk_…`; `executor key create` makes a key",

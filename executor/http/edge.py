@@ -63,7 +63,7 @@ _JSON_TYPE: Final = re.compile(rb'application/json(?:\s*;\s*charset="?utf-8"?)?'
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """What the edge found out. `body` is the parsed JSON, or `NO_BODY`; `principal` a key's id or `anonymous`.
+    """What the edge found out. `body` is the parsed JSON, `NO_BODY` or `UNREAD`; `principal` a key's id or `anonymous`.
 
     `holds_bytes` says that the body may hold a `{"$bytes": …}`: most hold none, and need no search for it.
     """
@@ -75,11 +75,12 @@ class Admitted:
 
 
 class _NoBody:
-    def __repr__(self) -> str:
-        return "NO_BODY"
+    """What stands where a body would."""
 
 
 NO_BODY: Final = _NoBody()
+UNREAD: Final = _NoBody()
+"""A body came where none is taken; it is left unread, and its connection is closed."""
 
 
 class ClientGone(Exception):
@@ -104,9 +105,9 @@ class Edge:
 
         async def watched_send(message: MutableMapping[str, Any]) -> None:
             nonlocal status
+            await send(message)
             if message["type"] == "http.response.start":
                 status = message["status"]
-            await send(message)
 
         try:
             refusal = await self._answer(scope, receive, watched_send)
@@ -130,7 +131,7 @@ class Edge:
         except Exception:
             correlation_id = f"err_{secrets.token_hex(8)}"
             # Text made here: a formatter that shows local variables would show the request's key.
-            log.error("a request failed", correlation_id=correlation_id, trace=traceback.format_exc())
+            log.error("a request failed", correlation_id=correlation_id, exception=traceback.format_exc())
             return internal_answer(correlation_id, close=request.unread)
         return None
 
@@ -143,6 +144,8 @@ class Edge:
         principal, known = await self._principal(request)
         if not request.has_body:
             return Admitted(principal, known, NO_BODY)
+        if request.method not in WITH_BODY:
+            return Admitted(principal, known, UNREAD)
         data = await self._body(request)
         nodes = self.settings.body_nodes.get(request.scope["path"], strictjson.MAX_NODES)
         body = strictjson.loads(data, max_nodes=nodes) if data else NO_BODY
@@ -206,8 +209,6 @@ class _Request:
         if b"transfer-encoding" in self.headers and b"content-length" in self.headers:
             self.unread = True
             raise InvalidRequest("Content-Length and Transfer-Encoding must not come together")
-        if self.has_body and self.method not in WITH_BODY:
-            raise InvalidRequest(f"a {self.method} request takes no body")
 
     def check_host(self, settings: EdgeSettings) -> None:
         """Names we did not choose may point here by DNS rebinding; the address that was dialled cannot."""

@@ -77,10 +77,7 @@ def _operation(each: Operation, components: dict[str, Any]) -> dict[str, Any]:
     ]
     if each.query is not None:
         parameters += _query(components[each.query.__name__])
-    parameters += [
-        {"name": name, "in": "header", "description": text, "schema": {"type": "string"}}
-        for name, text in each.headers.items()
-    ]
+    parameters += [{"name": name, "in": "header"} | facts for name, facts in each.headers.items()]
     if parameters:
         out["parameters"] = parameters
     if each.body is not None:

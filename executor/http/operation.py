@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, get_args
 from urllib.parse import parse_qsl
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, RootModel, ValidationError
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bridge.wire.errors import InvalidRequest
 from executor.http.answers import MethodNotAllowed
-from executor.http.edge import ADMITTED, NO_BODY, Admitted
+from executor.http.edge import ADMITTED, NO_BODY, UNREAD, Admitted
 from runtime import values
 
 MAX_QUERY_FIELDS: Final = 32
@@ -73,7 +73,7 @@ class Operation:
     refusals: tuple[int, ...] = ()
     body: type[BaseModel] | None = None
     query: type[BaseModel] | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     description: str = ""
     public: bool = False
 
@@ -112,6 +112,8 @@ class Operation:
         return validated(self.query, fields, "query parameter", strict=False)
 
     def _body_of(self, body: Any) -> Any:
+        if body is UNREAD:
+            raise InvalidRequest(f"a {self.method} request takes no body")
         if self.body is None:
             if body is not NO_BODY and body != {}:
                 raise InvalidRequest("this operation takes no body")
@@ -128,14 +130,27 @@ def validated(model: type[BaseModel], value: Mapping[str, Any], noun: str, *, st
     try:
         return model.model_validate(value, strict=strict)
     except ValidationError as e:
-        problems = [_problem(error, noun) for error in e.errors(include_url=False, include_context=False)]
+        variants = _variants(model)
+        problems = [
+            _problem(error, noun, bool(variants)) for error in e.errors(include_url=False, include_context=False)
+        ]
         unknown = any(error["type"] == "extra_forbidden" for error in e.errors())
-        hint = f"known {noun}s: {', '.join(model.model_fields)}" if unknown else None
+        known = variants.get(str(value.get("kind")), model).model_fields
+        hint = f"known {noun}s: {', '.join(known)}" if unknown else None
         raise InvalidRequest("; ".join(problems[:5]), hint=hint, details={"problems": problems[:50]}) from None
 
 
-def _problem(error: Any, noun: str) -> str:
-    where = ".".join(str(part) for part in error["loc"])[:100]
+def _variants(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
+    """The models of a body that comes in kinds, by kind."""
+    if not issubclass(model, RootModel):
+        return {}
+    members = get_args(model.model_fields["root"].annotation)
+    return {get_args(member.model_fields["kind"].annotation)[0]: member for member in members}
+
+
+def _problem(error: Any, noun: str, in_kinds: bool) -> str:
+    place = error["loc"][1:] if in_kinds else error["loc"]
+    where = ".".join(str(part) for part in place)[:100] or "kind"
     if error["type"] == "extra_forbidden":
         return f"unknown {noun} {where!r}"
     if error["type"] == "missing":

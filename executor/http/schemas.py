@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints
 
 from runtime.budgets import TABLE
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+Reference = Annotated[str, StringConstraints(pattern=r"^[a-z]+:[^\x00-\x1f]{1,512}$")]
 Cursor = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+Url = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
 Scope = Literal["org", "user"]
 Effect = Literal["approve", "require_approval", "block"]
 
@@ -53,7 +56,7 @@ class RunRequest(Asked):
     budgets: dict[str, Any] = Field(
         default_factory=dict, description="Limits by name.", json_schema_extra=_budgets_schema
     )
-    toolkit: Name | None = Field(default=None, description="Narrows the tools to a named subset.")
+    toolkit: Text | None = Field(default=None, description="Narrows the tools to a named subset.")
     wait: bool = Field(default=True, description="false: answer 202 as soon as the run is recorded.")
     labels: dict[
         Annotated[str, StringConstraints(max_length=64)], Annotated[str, StringConstraints(max_length=256)]
@@ -74,33 +77,44 @@ class Placement(Asked):
     """Where a credential goes."""
 
     type: Literal["bearer", "basic", "header", "query", "cookie", "scheme"]
-    name: Name | None = Field(default=None, description="The header, query parameter or cookie.")
+    name: Text | None = Field(default=None, description="The header, query parameter or cookie.")
     prefix: Annotated[str, StringConstraints(max_length=64)] | None = None
-    username: Name | None = None
-    scheme: Name | None = Field(default=None, description="A security scheme that the document declares.")
+    username: Text | None = None
+    scheme: Text | None = Field(default=None, description="A security scheme that the document declares.")
 
     def as_dict(self) -> dict[str, Any]:
         return self.model_dump(exclude_none=True)
 
 
-class IntegrationRequest(Asked):
-    """An API to add: a description for `openapi`, a list of allowed URLs for `http`."""
-
-    kind: Literal["openapi", "http"]
+class _Integration(Asked):
     name: Name
-    source: Annotated[str, StringConstraints(max_length=2048)] | dict[str, Any] | None = Field(
-        default=None, description="openapi: the URL of an OpenAPI 3.x document, or the document itself."
-    )
-    base_url: Annotated[str, StringConstraints(max_length=2048)] | None = None
-    allow: list[Annotated[str, StringConstraints(max_length=2048)]] | None = Field(
-        default=None, max_length=100, description="http: the URLs that may be called, by origin and path prefix."
-    )
     scope: Scope = "org"
     connection: Name = "main"
     auth: Literal["bearer", "basic"] | Placement | None = None
-    secret: Name | None = Field(default=None, description="A reference such as `local:github`, never a value.")
-    allow_private: list[Annotated[str, StringConstraints(max_length=255)]] = Field(default_factory=list, max_length=100)
+    secret: Reference | None = Field(default=None, description="Such as `local:github`; never a value.")
+    allow_private: list[Url] = Field(
+        default_factory=list, max_length=100, description="Private hosts, addresses or networks that it may reach."
+    )
     replace: bool = False
+
+
+class OpenApiIntegration(_Integration):
+    """An API described by an OpenAPI 3.x document: the document itself, or its http(s) URL."""
+
+    kind: Literal["openapi"]
+    source: Annotated[str, StringConstraints(max_length=2048, pattern=r"^[Hh][Tt][Tt][Pp][Ss]?://")] | dict[str, Any]
+    base_url: Url | None = Field(default=None, description="Where the API is, when the document is silent or wrong.")
+
+
+class HttpIntegration(_Integration):
+    """Plain HTTP requests to the URLs that are allowed, by origin and path prefix."""
+
+    kind: Literal["http"]
+    allow: list[Url] = Field(min_length=1, max_length=100)
+
+
+class IntegrationRequest(RootModel[Annotated[OpenApiIntegration | HttpIntegration, Field(discriminator="kind")]]):
+    """An API to add."""
 
 
 class ConnectionRequest(Asked):
@@ -110,21 +124,23 @@ class ConnectionRequest(Asked):
     scope: Scope = "org"
     connection: Name = "main"
     auth: Literal["bearer", "basic"] | Placement | None = None
-    secret: Name | None = None
+    secret: Reference | None = None
     replace: bool = False
 
 
 class SecretRequest(Asked):
     """A secret to keep under a name; no operation gives it back."""
 
-    value: Annotated[str, StringConstraints(min_length=1, max_length=64 * 1024)]
+    value: Annotated[str, StringConstraints(min_length=8, max_length=64 * 1024)]
 
 
 class PolicyRequest(Asked):
     """A rule: `target` is `*`, an integration or `integration.scope.connection`; `pattern` a glob over tool names."""
 
-    target: Annotated[str, StringConstraints(min_length=1, max_length=300)]
-    pattern: Annotated[str, StringConstraints(min_length=1, max_length=256)] = "*"
+    target: Annotated[
+        str, StringConstraints(max_length=300, pattern=r"^(\*|[a-z0-9_-]+(\.[a-z0-9_-]+\.[a-z0-9_-]+)?)$")
+    ]
+    pattern: Annotated[str, StringConstraints(max_length=256, pattern=r"^[A-Za-z0-9_.*-]+$")] = "*"
     effect: Effect
     scope: Scope = "org"
     reason: Annotated[str, StringConstraints(max_length=500)] = ""

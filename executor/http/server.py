@@ -223,7 +223,7 @@ class Connection:
             try:
                 await app(scope, inbox.get, send, None, None)
             except Exception:
-                log.error("a request was left unanswered", trace=traceback.format_exc())
+                log.error("a request was left unanswered", exception=traceback.format_exc())
             finally:
                 await send(None)
 

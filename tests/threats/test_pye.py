@@ -45,9 +45,23 @@ async def test_every_class_that_can_be_found_works_only_inside(ex: Executor) -> 
     """PYE-01"""
     setup = "by = {c.__name__: c for c in ().__class__.__base__.__subclasses__()}\nimport io\nraw = io.FileIO"
     found = await attempts(
-        ex, setup, "raw('/etc/passwd')", "by['Popen'](['ls'])", "by['socket']()", "by['FileLoader']('x', '/etc/passwd').get_data('/etc/passwd')"
+        ex,
+        setup,
+        "raw('/etc/passwd')",
+        "by['Popen'](['ls'])",
+        "by['socket']()",
+        "by['FileLoader']('x', '/etc/passwd').get_data('/etc/passwd')",
     )
-    assert set(found) <= {"FileNotFoundError", "PermissionError", "OSError", "AttributeError", "NameError", "KeyError", "TypeError", "RuntimeError"}
+    assert set(found) <= {
+        "FileNotFoundError",
+        "PermissionError",
+        "OSError",
+        "AttributeError",
+        "NameError",
+        "KeyError",
+        "TypeError",
+        "RuntimeError",
+    }
 
 
 async def test_there_are_no_files_whichever_way_they_are_asked_for(ex: Executor) -> None:
@@ -177,7 +191,11 @@ async def test_a_bomb_stays_within_its_budgets(ex: Executor, code: str) -> None:
 
 
 async def test_the_worker_serves_on_after_a_script_ended_the_interpreter(ex: Executor) -> None:
-    for code in ("import posix\nposix._exit(3)", "import posix\nposix.abort()", "import threading\nl = threading.Lock()\nl.acquire()\nl.acquire()"):
+    for code in (
+        "import posix\nposix._exit(3)",
+        "import posix\nposix.abort()",
+        "import threading\nl = threading.Lock()\nl.acquire()\nl.acquire()",
+    ):
         run = await ex.run(code, language="python")
         assert run.error is not None
         assert run.error["code"] == "script_error"
@@ -191,7 +209,12 @@ async def test_waiting_ends_at_the_deadline_or_at_once_and_holds_no_thread(ex: E
         assert run.error is not None
         assert run.error["code"] == "deadline_exceeded"
     found = await attempts(
-        ex, "import builtins, sys", "builtins.input()", "sys.stdin.read()", "__import__('select')", "sys.stdin.readline()"
+        ex,
+        "import builtins, sys",
+        "builtins.input()",
+        "sys.stdin.read()",
+        "__import__('select')",
+        "sys.stdin.readline()",
     )
     assert found == ["EOFError", "''", "ModuleNotFoundError", "''"]
 

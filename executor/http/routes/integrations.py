@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
-from bridge.wire.errors import Forbidden, InvalidRequest, NotFound
+from bridge.wire.errors import Forbidden, NotFound
 from executor.http import schemas
 from executor.http.answers import json_answer
 from executor.http.operation import Answer, Call, Operation
@@ -24,21 +24,12 @@ class Integrations:
         return json_answer({"integrations": self.toolbox.integrations()})
 
     async def add(self, call: Call) -> Response:
-        body: schemas.IntegrationRequest = call.body
+        request: schemas.IntegrationRequest = call.body
+        body = request.root
         options = _options(body) | {"allow_private": body.allow_private}
-        if body.kind == "openapi":
-            source = body.source
-            if source is None or body.allow is not None:
-                raise InvalidRequest("an openapi integration takes `source`, and not `allow`")
-            if isinstance(source, str) and not source.lower().startswith(("http://", "https://")):
-                raise InvalidRequest(
-                    "source must be an http(s) URL or the document itself",
-                    hint="send the file's content as a JSON object",
-                )
-            adding = self.toolbox.add_openapi(body.name, source, base_url=body.base_url, **options)
+        if isinstance(body, schemas.OpenApiIntegration):
+            adding = self.toolbox.add_openapi(body.name, body.source, base_url=body.base_url, **options)
         else:
-            if not body.allow or body.source is not None or body.base_url is not None:
-                raise InvalidRequest("an http integration takes `allow`, and neither `source` nor `base_url`")
             adding = self.toolbox.add_http(body.name, body.allow, **options)
         report = await while_present(call.receive, adding)
         return json_answer(report.as_dict(), 201, {"location": f"/integrations/{body.name}"})
@@ -174,7 +165,9 @@ class Integrations:
         ]
 
 
-def _options(body: schemas.IntegrationRequest | schemas.ConnectionRequest) -> dict[str, Any]:
+def _options(
+    body: schemas.OpenApiIntegration | schemas.HttpIntegration | schemas.ConnectionRequest,
+) -> dict[str, Any]:
     """The part that both requests share.
 
     A key may use what is kept in the store, not what lies in the server's environment or files: those are for whoever

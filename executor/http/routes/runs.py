@@ -105,7 +105,12 @@ class Runs:
                 },
                 (409, 503, 507),
                 body=schemas.RunRequest,
-                headers={"Idempotency-Key": "The same key with the same request gives the run that exists already."},
+                headers={
+                    "Idempotency-Key": {
+                        "description": "The same key with the same request gives the run that exists already.",
+                        "schema": {"type": "string", "pattern": "^[!-~]{1,200}$"},
+                    }
+                },
                 description="A client that disconnects while it waits cancels its run.",
             ),
             Operation(
@@ -131,7 +136,12 @@ class Runs:
                 },
                 (404,),
                 query=schemas.EventsQuery,
-                headers={"Last-Event-ID": "Resume after this event."},
+                headers={
+                    "Last-Event-ID": {
+                        "description": "Resume after this event.",
+                        "schema": {"type": "string", "pattern": "^[0-9]{1,15}$"},
+                    }
+                },
             ),
             Operation(
                 "cancelRun",
@@ -151,7 +161,9 @@ class Runs:
                 self.result,
                 {
                     200: Answer("The whole JSON document."),
-                    206: Answer("The bytes asked for; `Content-Range` says which."),
+                    206: Answer(
+                        "The bytes asked for; `Content-Range` says which.", media_type="application/octet-stream"
+                    ),
                 },
                 (404, 409),
                 query=schemas.SliceQuery,
@@ -174,13 +186,15 @@ class ResultStream:
     async def open(cls, executor: Executor, run_id: str, offset: int, length: int | None) -> ResultStream:
         """Raises NotFound, Conflict (no result) and InvalidRequest (beyond the end)."""
         first = await executor.run_result(run_id, offset=offset, length=min(length or SLICE_BYTES, SLICE_BYTES))
+        if offset >= first.total:
+            raise InvalidRequest(f"the result has {first.total} bytes", hint="offset counts from 0")
         end = first.total if length is None else min(first.total, offset + length)
         return cls(executor, run_id, first.data, offset, end, first.total)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         whole = self._offset == 0 and self._end == self._total
         headers = [
-            (b"content-type", b"application/json"),
+            (b"content-type", b"application/json" if whole else b"application/octet-stream"),
             (b"content-length", str(self._end - self._offset).encode()),
         ]
         if not whole:
