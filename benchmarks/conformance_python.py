@@ -2,8 +2,8 @@
 
     python -m benchmarks.conformance_python FOLDER [MODULE …] [--json FILE]
 
-FOLDER is a `test` folder of a CPython installation, such as `lib/python3.13/test`. The tests are read as text and sent in
-as the input of a script, which makes modules of them and runs unittest; nothing of FOLDER is run by the host.
+FOLDER is a `test` folder of a CPython installation, such as `lib/python3.13/test`. The tests are read as text and sent
+in as the input of a script, which makes modules of them and runs unittest; nothing of FOLDER is run by the host.
 """
 
 from __future__ import annotations
@@ -28,10 +28,24 @@ from runtime.isolate import Isolate
 MODULES: Final[dict[str, tuple[str, ...]]] = {
     "json": tuple(
         f"test_json.{name}"
-        for name in (
-            "test_decode test_default test_dump test_encode_basestring_ascii test_enum test_fail test_float test_indent"
-            " test_pass1 test_pass2 test_pass3 test_recursion test_scanstring test_separators test_speedups test_unicode"
-        ).split()
+        for name in [
+            "test_decode",
+            "test_default",
+            "test_dump",
+            "test_encode_basestring_ascii",
+            "test_enum",
+            "test_fail",
+            "test_float",
+            "test_indent",
+            "test_pass1",
+            "test_pass2",
+            "test_pass3",
+            "test_recursion",
+            "test_scanstring",
+            "test_separators",
+            "test_speedups",
+            "test_unicode",
+        ]
     ),
     "re": ("test_re",),
     "datetime": ("datetimetester",),

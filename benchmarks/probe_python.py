@@ -1,4 +1,4 @@
-"""The Python image: an isolate's life, the bridge from Python, large values, and a loop against this machine's Python."""
+"""The Python image: an isolate's life, the bridge from Python, large values, and a loop beside this host's Python."""
 
 from __future__ import annotations
 
@@ -51,9 +51,7 @@ def run(scale: float) -> list[Figure]:
     few, many = max(3, int(9 * scale)), max(5, int(200 * scale))
     fuel = [answered("1 + 1") for _ in range(5)]
     one = timed(lambda: answered("1 + 1"), samples=many, warmup=5)
-    made = timed(
-        lambda: Isolate(image(), fuel=LIMITS.fuel, memory_bytes=_MEMORY).close(), samples=many, warmup=5
-    )
+    made = timed(lambda: Isolate(image(), fuel=LIMITS.fuel, memory_bytes=_MEMORY).close(), samples=many, warmup=5)
     figures = [
         latency(PROBE, "ready and dropped", made, unit="µs"),
         latency(PROBE, "ready, 1 + 1 answered, dropped", one, target=3.0),

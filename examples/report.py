@@ -1,6 +1,6 @@
 """A data task over real tool results: group what the store has, compute statistics, print a table."""
 
-# ruff: noqa: B018, F704, F821  # a script: its last expression is its result, `await` may stand anywhere, tools are given
+# ruff: noqa: F704, F821  # a script: its last expression is its result, `await` may stand anywhere, tools are given
 
 from collections import Counter, defaultdict
 from statistics import mean, median, pstdev

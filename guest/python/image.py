@@ -32,13 +32,20 @@ STACK_BYTES: Final = 0x40000
 """Where the interpreter's stack in memory starts, counting down to zero.
 
 CPython looks at this stack alone when it decides that recursion is too deep, yet the engine's own stack (16 MiB) also
-fills. Measured over 30 shapes of recursion: with CPython's 1 MiB, 10 of them trap, nested JSON among them; with 256 KiB,
-6 (a million nested tuples hashed or lists freed, iterators wrapped 300 000 times), and the others raise RecursionError.
+fills. Measured over 30 shapes of recursion: with CPython's 1 MiB, 10 of them trap, nested JSON among them; with
+256 KiB, 6 (a million nested tuples hashed or lists freed, iterators wrapped 300 000 times), and the others raise
+RecursionError.
 A `__lt__` that calls itself still gets 588 levels deep, a `sorted` in its own key function 117, plain functions 1000.
 """
 
+_SCRIPT: Final = "import componentize_py, sys; sys.exit(componentize_py.script())"
 _ALLOCATORS: Final = {name: f"world {name}" for name in ("malloc", "calloc", "realloc")}
-_PROGRAMS: Final = ("package/package.json", "package/bin/package.json", "package/bin/wasm-merge", "package/bin/wasm-opt")
+_PROGRAMS: Final = (
+    "package/package.json",
+    "package/bin/package.json",
+    "package/bin/wasm-merge",
+    "package/bin/wasm-opt",
+)
 _LIBC: Final = ("malloc", "calloc", "realloc", "free", "memcpy", "memcmp", "memset", "strlen")
 
 
@@ -109,8 +116,7 @@ def _component(context: BuildContext) -> bytes:
         # the interpreter takes its hash seed from the environment it is started in: with none, none is random
         env = {"PYTHONPATH": str(home), "PYTHONHASHSEED": "0", "HOME": folder, "PATH": "/usr/bin:/bin"}
         toolchain.run(
-            [sys.executable, "-c", "import componentize_py, sys; sys.exit(componentize_py.script())", *options]
-            + ["-o", stage / "component.wasm"],
+            [sys.executable, "-c", _SCRIPT, *options, "-o", stage / "component.wasm"],
             env=env,
         )
         return (stage / "component.wasm").read_bytes()
@@ -140,9 +146,7 @@ def _componentize(context: BuildContext) -> Path:
 
 def _merged(context: BuildContext, component: bytes) -> bytes:
     """CPython, libc, the shim and the stubs as one core module."""
-    parts = flatten.flatten(
-        component, room_pages=shim.ROOM_PAGES, room_table=shim.ROOM_TABLE, c_functions=_ALLOCATORS
-    )
+    parts = flatten.flatten(component, room_pages=shim.ROOM_PAGES, room_table=shim.ROOM_TABLE, c_functions=_ALLOCATORS)
     with tempfile.TemporaryDirectory(dir=context.cache) as folder:
         stage = Path(folder)
         context.progress("compiling the shim")
@@ -174,7 +178,9 @@ def _binaryen(context: BuildContext, stage: Path) -> Path:
 
 def _modules(parts: flatten.Parts, own: bytes) -> dict[str, bytes]:
     """Everything to merge by name, each import naming another of them."""
-    found = {name: key for key in (parts.base, parts.python, parts.c) for name in flatten.export_names(parts.modules[key])}
+    found = {
+        name: key for key in (parts.base, parts.python, parts.c) for name in flatten.export_names(parts.modules[key])
+    }
     found |= dict.fromkeys(_LIBC, parts.c)
     given = flatten.export_names(own)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from python_host import NOW_US, Refusal, run, value
 
 CALL = "tools.a.b.c"
@@ -74,7 +73,9 @@ def test_an_exception_names_the_innermost_line_of_the_script_and_shows_its_frame
 
 
 def test_an_exception_group_says_what_is_in_it_and_where() -> None:
-    source = "async def f():\n    raise ValueError('inner')\nasync with asyncio.TaskGroup() as g:\n    g.create_task(f())"
+    source = (
+        "async def f():\n    raise ValueError('inner')\nasync with asyncio.TaskGroup() as g:\n    g.create_task(f())"
+    )
     failure = run(source).failed
     assert (failure.name, failure.line) == ("ExceptionGroup", 2)
     assert "ValueError: inner" in failure.message
@@ -105,7 +106,8 @@ def test_calls_that_are_awaited_together_leave_together() -> None:
 
 def test_a_call_that_was_not_awaited_is_its_value_where_it_is_used() -> None:
     source = (
-        f"async def f():\n    r = {CALL}(x=[1, 2])\n    return r['x'][0], len(r), list(r), str(r), 'x' in r, r.get('x')\n"
+        f"async def f():\n    r = {CALL}(x=[1, 2])\n"
+        "    return r['x'][0], len(r), list(r), str(r), 'x' in r, r.get('x')\n"
         "list(await f())"
     )
     assert value(source) == [1, 1, ["x"], "{'x': [1, 2]}", True, [1, 2]]
@@ -189,7 +191,9 @@ def test_arguments_over_their_budget_are_a_tool_error_of_code_too_large() -> Non
 
 
 def test_a_run_ends_when_its_calls_are_used_up_whatever_the_script_catches() -> None:
-    source = "n = 0\nwhile True:\n    try:\n        tools.a.b()\n        n += 1\n    except BaseException:\n        break\nn"
+    source = (
+        "n = 0\nwhile True:\n    try:\n        tools.a.b()\n        n += 1\n    except BaseException:\n        break\nn"
+    )
     outcome = run(source, calls=5)
     assert (outcome.failed.code, len(outcome.calls)) == ("calls_exhausted", 5)
 
@@ -218,19 +222,21 @@ def test_asyncio_timeouts_and_task_groups_work_over_calls() -> None:
     assert value(source) == [True, [0, 1, 2]]
 
 
-@pytest.mark.parametrize(
-    "source", ["await asyncio.get_running_loop().create_future()", "await asyncio.Event().wait()"]
-)
+@pytest.mark.parametrize("source", ["await asyncio.get_running_loop().create_future()", "await asyncio.Event().wait()"])
 def test_waiting_for_what_nothing_can_bring_about_is_named_at_once(source: str) -> None:
     assert run(source).failed.code == "never_settles"
 
 
 def test_asyncio_run_works_inside_a_function_of_a_running_script() -> None:
-    assert value(f"async def f():\n    return await {CALL}(x=1)\ndef g():\n    return asyncio.run(f())\ng()") == {"x": 1}
+    assert value(f"async def f():\n    return await {CALL}(x=1)\ndef g():\n    return asyncio.run(f())\ng()") == {
+        "x": 1
+    }
 
 
 def test_what_is_printed_is_logged_line_by_line_with_its_stream() -> None:
-    outcome = run("import sys\nprint('a', end='')\nprint('b')\nprint('c\\nd')\nprint('bad', file=sys.stderr)\nprint('e', end='')")
+    outcome = run(
+        "import sys\nprint('a', end='')\nprint('b')\nprint('c\\nd')\nprint('bad', file=sys.stderr)\nprint('e', end='')"
+    )
     assert outcome.text() == ["ab", "c\nd", "e"]
     assert outcome.text("error") == ["bad"]
 
@@ -244,6 +250,8 @@ def test_a_log_is_cut_between_characters_and_says_so() -> None:
 
 
 def test_emitted_values_come_out_in_order_and_stop_at_their_budget() -> None:
-    outcome = run("emit({'n': 1})\nemit([2])\ntry:\n    emit('x' * 5000)\nexcept ValueError as e:\n    str(e)", result_bytes=4096)
+    outcome = run(
+        "emit({'n': 1})\nemit([2])\ntry:\n    emit('x' * 5000)\nexcept ValueError as e:\n    str(e)", result_bytes=4096
+    )
     assert outcome.emitted == [{"n": 1}, [2]]
     assert "result_bytes" in outcome.value

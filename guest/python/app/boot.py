@@ -4,8 +4,6 @@
 """
 
 # ruff: noqa: F821
-# mypy: ignore-errors
-
 import gc
 import sys
 import types

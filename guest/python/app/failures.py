@@ -1,4 +1,4 @@
-"""How a run ended without a result: code, name, message, the place in the text that was sent, and the guest's frames."""
+"""How a run ended without a result: code, name, message, the place in the text that was sent, the guest's frames."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def _code(error: BaseException) -> str:
     if type(error) is RecursionError and not _was_raised_by_script(error):
         return "stack_exhausted"
     if type(error) is TypeError and "''" in str(error) and wire.memory_refused():
-        # CPython 3.14.0 loses the MemoryError of `text += more` in a function and goes on with a null object, whose type
-        # has no name
+        # CPython 3.14.0 loses the MemoryError of `text += more` in a function and goes on with a null object, whose
+        # type has no name
         return "memory_exhausted"
     # the interpreter says nothing when memory is short; the parser says that a text is too deep for it
     if type(error) is MemoryError and not error.args and (wire.memory_refused() or not _was_raised_by_script(error)):

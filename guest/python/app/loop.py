@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import contextlib
 import heapq
 from asyncio import events, futures, tasks
 from collections.abc import Callable, Coroutine
@@ -40,10 +41,9 @@ class Loop(asyncio.AbstractEventLoop):
                 while ready:
                     handle = ready.popleft()
                     if not handle._cancelled:
-                        try:
+                        # the task has such an exit, and whoever awaits the task gets it
+                        with contextlib.suppress(SystemExit, KeyboardInterrupt):
                             handle._run()
-                        except (SystemExit, KeyboardInterrupt):
-                            pass  # the task has it, and whoever awaits the task gets it
                 while timers and timers[0][2]._cancelled:
                     heapq.heappop(timers)
                 if not timers:
@@ -77,7 +77,7 @@ class Loop(asyncio.AbstractEventLoop):
         task = asyncio.ensure_future(future, loop=self)
         current = tasks.current_task(self)
         if current is not None:
-            tasks._leave_task(self, current)  # type: ignore[attr-defined]
+            tasks._leave_task(self, current)
         try:
             while not task.done():
                 wake = self.run()
@@ -88,13 +88,13 @@ class Loop(asyncio.AbstractEventLoop):
                 wire.wait(wake)
         finally:
             if current is not None:
-                tasks._enter_task(self, current)  # type: ignore[attr-defined]
+                tasks._enter_task(self, current)
         return task.result()
 
     def create_future(self) -> asyncio.Future[Any]:
         return futures.Future(loop=self)
 
-    def create_task(self, coro: Coroutine[Any, Any, Any], **options: Any) -> asyncio.Task[Any]:  # type: ignore[override]
+    def create_task(self, coro: Coroutine[Any, Any, Any], **options: Any) -> asyncio.Task[Any]:
         return tasks.Task(coro, loop=self, **options)
 
     def call_soon(self, callback: Any, *args: Any, context: Context | None = None) -> events.Handle:
@@ -177,9 +177,26 @@ def _unsupported(name: str) -> Any:
     return refuse
 
 
-for _name in (
-    "getaddrinfo getnameinfo create_connection create_server create_unix_connection create_unix_server start_tls sendfile"
-    " create_datagram_endpoint connect_read_pipe connect_write_pipe subprocess_exec subprocess_shell add_reader add_writer"
-    " sock_recv sock_sendall sock_connect sock_accept add_signal_handler"
-).split():
+for _name in [
+    "getaddrinfo",
+    "getnameinfo",
+    "create_connection",
+    "create_server",
+    "create_unix_connection",
+    "create_unix_server",
+    "start_tls",
+    "sendfile",
+    "create_datagram_endpoint",
+    "connect_read_pipe",
+    "connect_write_pipe",
+    "subprocess_exec",
+    "subprocess_shell",
+    "add_reader",
+    "add_writer",
+    "sock_recv",
+    "sock_sendall",
+    "sock_connect",
+    "sock_accept",
+    "add_signal_handler",
+]:
     setattr(Loop, _name, _unsupported(_name))

@@ -1,4 +1,5 @@
-"""The text that was sent becomes a coroutine function: `return` and `await` at top level, the last expression as result.
+"""The text that was sent becomes a coroutine function, with `return` and `await` at top level, the last expression its
+result.
 
 The script is compiled as the body of one async function whose names are all global, so that functions, classes and
 `globals()` see them as in a module, while `return` and `await` are allowed. Lines and columns stay those of the text.
@@ -74,7 +75,7 @@ def _module(tree: ast.Module, namespace: dict[str, Any]) -> Callable[[], Any]:
     code = compile(tree, FILE, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
 
     async def run() -> Any:
-        outcome = eval(code, namespace)  # noqa: S307  # the script itself
+        outcome = eval(code, namespace)  # the script itself
         if outcome is not None:
             await outcome
         return namespace.pop("__result__", None)

@@ -35,7 +35,7 @@ def failed(fields: Any) -> ToolError:
     return ToolError(known.pop("message", "the call failed"), **known)
 
 
-class ToolCall(asyncio.Future):  # type: ignore[type-arg]
+class ToolCall(asyncio.Future):
     """A call on its way. `await` gives its value; so does using it, which waits right there.
 
     In a script without `async` and `await` a call gives its value at once, and nobody meets this class.
@@ -53,7 +53,7 @@ class ToolCall(asyncio.Future):  # type: ignore[type-arg]
     def __await__(self) -> Generator[Any, None, Any]:
         return super().__await__()
 
-    __iter__ = __await__  # type: ignore[assignment]
+    __iter__ = __await__
 
     def __repr__(self) -> str:
         return repr(self.wait())
@@ -75,15 +75,32 @@ class _Values:
 
     @staticmethod
     def install() -> None:
-        one = "getitem contains lt le gt ge add sub mul truediv floordiv mod pow and or xor".split()
+        one = [
+            "getitem",
+            "contains",
+            "lt",
+            "le",
+            "gt",
+            "ge",
+            "add",
+            "sub",
+            "mul",
+            "truediv",
+            "floordiv",
+            "mod",
+            "pow",
+            "and",
+            "or",
+            "xor",
+        ]
         for name in one:
             setattr(ToolCall, f"__{name}__", _forward(f"__{name}__"))
-        for name in "radd rsub rmul rtruediv rfloordiv rmod rpow rand ror rxor".split():
+        for name in ["radd", "rsub", "rmul", "rtruediv", "rfloordiv", "rmod", "rpow", "rand", "ror", "rxor"]:
             setattr(ToolCall, f"__{name}__", _reflected(f"__{name[1:]}__"))
         for name in ("len", "bool", "int", "float", "index", "neg", "abs", "reversed", "format", "setitem", "delitem"):
             setattr(ToolCall, f"__{name}__", _function(name))
-        ToolCall.__eq__ = lambda self, other: self is other or self.wait() == _value(other)  # type: ignore[method-assign,assignment]
-        ToolCall.__iter__ = lambda self: iter(self.wait())  # type: ignore[method-assign,assignment]
+        ToolCall.__eq__ = lambda self, other: self is other or self.wait() == _value(other)
+        ToolCall.__iter__ = lambda self: iter(self.wait())
 
 
 def _value(thing: Any) -> Any:

@@ -18,8 +18,6 @@ from typing import Any, NoReturn
 
 from . import state, wire
 
-_MAX_RECURSION = 3000
-
 
 class Stream(io.TextIOBase):
     """sys.stdout and sys.stderr: what is written is logged as it is written."""
@@ -55,7 +53,7 @@ class NoInput(io.TextIOBase):
     def read(self, size: int | None = -1) -> str:
         return ""
 
-    def readline(self, size: int = -1) -> str:  # type: ignore[override]
+    def readline(self, size: int = -1) -> str:
         return ""
 
 
@@ -86,19 +84,18 @@ def install(hidden: Mapping[str, str]) -> None:
     sys.path_hooks.clear()
     sys.path_importer_cache.clear()
     sys.argv[:] = [""]
-    sys.stdin = sys.__stdin__ = NoInput()  # type: ignore[misc]
-    sys.stdout = sys.__stdout__ = Stream(False)  # type: ignore[misc,assignment]
-    sys.stderr = sys.__stderr__ = Stream(True)  # type: ignore[misc,assignment]
-    sys.setrecursionlimit = _capped(sys.setrecursionlimit)
-    builtins.open = io.open = _refusing(FileNotFoundError, "there are no files here")  # type: ignore[assignment]
+    sys.stdin = sys.__stdin__ = NoInput()
+    sys.stdout = sys.__stdout__ = Stream(False)
+    sys.stderr = sys.__stderr__ = Stream(True)
+    builtins.open = io.open = _refusing(FileNotFoundError, "there are no files here")
     builtins.input = _refusing(EOFError, "nobody is there to answer; the run's input is in the variable `input`")
     time.sleep = sleep
     for name in _NO_PROCESS:
         if hasattr(os, name):
             setattr(os, name, _refusing(PermissionError, f"os.{name} is not possible here"))
     os.environ.clear()
-    threading.Thread.start = _refusing(RuntimeError, _NO_THREADS)  # type: ignore[method-assign]
-    threading.Condition.wait = _condition_wait  # type: ignore[assignment]
+    threading.Thread.start = _refusing(RuntimeError, _NO_THREADS)
+    threading.Condition.wait = _condition_wait
     asyncio.run = asyncio.runners.run = _run
     asyncio.new_event_loop = asyncio.events.new_event_loop = lambda: state.loop
     asyncio.get_event_loop = asyncio.events.get_event_loop = lambda: state.loop
@@ -116,10 +113,33 @@ def _condition_wait(condition: threading.Condition, timeout: float | None = None
     return False
 
 
-_NO_PROCESS = (
-    "_exit abort kill killpg write read open listdir scandir walk pipe popen system execv execve spawnv fork putenv unsetenv"
-    " remove unlink mkdir rmdir rename chdir"
-).split()
+_NO_PROCESS = [
+    "_exit",
+    "abort",
+    "kill",
+    "killpg",
+    "write",
+    "read",
+    "open",
+    "listdir",
+    "scandir",
+    "walk",
+    "pipe",
+    "popen",
+    "system",
+    "execv",
+    "execve",
+    "spawnv",
+    "fork",
+    "putenv",
+    "unsetenv",
+    "remove",
+    "unlink",
+    "mkdir",
+    "rmdir",
+    "rename",
+    "chdir",
+]
 
 
 def _refusing(kind: type[Exception], reason: str) -> Callable[..., NoReturn]:
@@ -127,15 +147,6 @@ def _refusing(kind: type[Exception], reason: str) -> Callable[..., NoReturn]:
         raise kind(reason)
 
     return refuse
-
-
-def _capped(real: Callable[[int], None]) -> Callable[[int], None]:
-    def setrecursionlimit(limit: int, /) -> None:
-        if limit > _MAX_RECURSION:
-            raise ValueError(f"the recursion limit can be at most {_MAX_RECURSION} here")
-        real(limit)
-
-    return setrecursionlimit
 
 
 def sleep(seconds: float, /) -> None:
