@@ -6,7 +6,7 @@ running any start-up code: the engine maps the segments copy-on-write. The pass 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import wasmtime

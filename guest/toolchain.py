@@ -30,6 +30,8 @@ COMPILE: Final = (
     *("-ffile-prefix-map=.=.", "-g0"),
 )
 
+LINK: Final = ("-O3", "-mexec-model=reactor", "-Wl,--strip-all", "-Wl,--gc-sections")
+"""What decides how the compiler makes its C library; the rest of a link's flags does not."""
 
 _INCLUDE: Final = re.compile(rb'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
@@ -150,8 +152,21 @@ class Compiler:
         """Compile files of `folder` side by side, the largest first."""
         order = sorted(sources, key=lambda name: -sum(len(part) for part in _with_includes(folder, name).values()))
         with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+            library = pool.submit(self._library)
             made = dict(zip(order, pool.map(lambda name: self._object(folder, name, flags), order), strict=True))
+        library.result()
         return [made[name] for name in sources]
+
+    def _library(self) -> None:
+        """The compiler makes its C library at the first link and keeps it; that takes as long as the engine does."""
+        mark = self.cache / "zig" / f"library-{lock()['ziglang']['version']}"
+        if mark.exists():
+            return
+        with tempfile.TemporaryDirectory(dir=self.cache) as stage:
+            (Path(stage) / "empty.c").write_text("int nothing(void) { return 0; }\n")
+            command = [self.zig, "cc", *TARGET, *LINK, "empty.c", "-o", "empty.wasm"]
+            run(command, cwd=Path(stage), env=self.env)
+        mark.touch()
 
     def _object(self, folder: Path, name: str, flags: Sequence[str]) -> Path:
         command = [*TARGET, *COMPILE, *flags]
@@ -170,11 +185,11 @@ class Compiler:
         """The reactor module of `objects`; nothing of it is optional but what its exports need."""
         with tempfile.TemporaryDirectory(dir=self.cache) as stage:
             out = Path(stage) / "out.wasm"
-            wanted = [
-                *("-mexec-model=reactor", f"-Wl,-z,stack-size={stack_bytes}", f"-Wl,--max-memory={max_memory}"),
-                *("-Wl,--export=__stack_pointer", "-Wl,--strip-all", "-Wl,--gc-sections"),
-            ]
-            run([self.zig, "cc", *TARGET, "-O3", *wanted, *objects, "-o", out], cwd=Path(stage), env=self.env)
+            wanted = (
+                *(f"-Wl,-z,stack-size={stack_bytes}", f"-Wl,--max-memory={max_memory}"),
+                "-Wl,--export=__stack_pointer",
+            )
+            run([self.zig, "cc", *TARGET, *LINK, *wanted, *objects, "-o", out], cwd=Path(stage), env=self.env)
             return out.read_bytes()
 
 

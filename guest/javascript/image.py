@@ -40,10 +40,11 @@ def link(ctx: BuildContext, extra: Sequence[Path] = ()) -> bytes:
         tree = Path(folder)
         _lay_sources(ctx, tree, extra)
         shim = [path.name for path in (*sorted(SHIM.glob("*.c")), *extra)]
+        compiler = ctx.compiler
         ctx.progress("compiling the engine and the shim")
-        objects = ctx.compiler.compile(tree, [*_ENGINE_SOURCES, *shim], "-w")
+        objects = compiler.compile(tree, [*_ENGINE_SOURCES, *shim], "-w")
         ctx.progress("linking")
-        return ctx.compiler.link(objects, stack_bytes=STACK_BYTES, max_memory=MAX_MEMORY)
+        return compiler.link(objects, stack_bytes=STACK_BYTES, max_memory=MAX_MEMORY)
 
 
 def _lay_sources(ctx: BuildContext, tree: Path, extra: Sequence[Path]) -> None:
