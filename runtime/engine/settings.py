@@ -43,7 +43,9 @@ OFF: Final = (
     "wasm_threads",
     "wasm_wide_arithmetic",
 )
-ON: Final = ("consume_fuel", "cranelift_nan_canonicalization", "memory_init_cow")
+ON: Final = ("consume_fuel", "memory_init_cow")
+# The compiler's NaN canonicalisation stays off: JavaScript's engine gives every NaN one form when it boxes it, and the
+# compiler doing so again after each float operation costs a third of a plain loop's speed (docs/decisions/0002).
 
 
 def engine(mode: Mode = "fibers", *, compiles: bool = False) -> wasmtime.Engine:
@@ -55,6 +57,7 @@ def engine(mode: Mode = "fibers", *, compiles: bool = False) -> wasmtime.Engine:
         setattr(config, name, False)
     for name in ON:
         setattr(config, name, True)
+    config.cranelift_nan_canonicalization = False
     config.parallel_compilation = compiles
     config.epoch_interruption = mode == "calls"
     # In this order: a wasm stack larger than the present fiber stack aborts the whole process at engine creation.

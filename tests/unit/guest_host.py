@@ -47,7 +47,6 @@ def engine() -> wasmtime.Engine:
     config.consume_fuel = True
     for off in ("threads", "memory64", "multi_memory", "relaxed_simd", "simd", "gc", "exceptions", "tail_call"):
         setattr(config, f"wasm_{off}", False)
-    config.cranelift_nan_canonicalization = True
     raw.wasmtime_config_async_stack_size_set(config.ptr(), 17 << 20)
     config.max_wasm_stack = 16 << 20
     return wasmtime.Engine(config)

@@ -53,19 +53,6 @@ def test_fuel_is_always_counted(mode: settings.Mode) -> None:
     assert trapped.value.trap_code is wasmtime.TrapCode.OUT_OF_FUEL
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_number_that_is_none_has_one_pattern_of_bits(mode: settings.Mode) -> None:
-    engine = settings.engine(mode)
-    text = """(module (func (export "f") (param f64 f64) (result i64)
-      (i64.reinterpret_f64 (f64.div (local.get 0) (local.get 1)))))"""
-    store = wasmtime.Store(engine)
-    store.set_fuel(1000)
-    store.set_epoch_deadline(10) if mode == "calls" else None
-    call = wasmtime.Instance(store, wasmtime.Module(engine, text), []).exports(store)["f"]
-    assert isinstance(call, wasmtime.Func)
-    assert call(store, 0.0, 0.0) == call(store, float("-inf"), float("inf")) == 0x7FF8000000000000
-
-
 def test_every_setting_is_described_for_the_cache() -> None:
     described = settings.described("fibers")
     assert set(described["off"]) == set(settings.OFF)
