@@ -164,8 +164,7 @@ class Compiler:
             return
         with tempfile.TemporaryDirectory(dir=self.cache) as stage:
             (Path(stage) / "empty.c").write_text("int nothing(void) { return 0; }\n")
-            command = [self.zig, "cc", *TARGET, *LINK, "empty.c", "-o", "empty.wasm"]
-            run(command, cwd=Path(stage), env=self.env)
+            run([self.zig, "cc", *TARGET, *LINK, "empty.c", "-o", "empty.wasm"], cwd=Path(stage), env=self.env)
         mark.touch()
 
     def _object(self, folder: Path, name: str, flags: Sequence[str]) -> Path:
