@@ -2,7 +2,6 @@
 compiler's, whose canonicalisation is off."""
 
 import pytest
-
 from guest_host import value
 
 MAKERS = [
