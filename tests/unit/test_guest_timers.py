@@ -73,6 +73,21 @@ def test_an_error_in_a_timer_ends_the_run_at_its_place() -> None:
     assert (failure["code"], failure["name"], failure["line"]) == ("script_error", "TypeError", 1)
 
 
+def test_a_timer_that_the_script_did_not_wait_for_never_fires() -> None:
+    step = run("setTimeout(() => { emit('late'); null.x }, 0); setInterval(() => emit('late'), 1); 'done'")
+    assert (step.payload, step.emitted) == ("done", [])
+
+
+def test_timers_fire_while_calls_that_nobody_awaits_are_outstanding() -> None:
+    isolate = Isolate()
+    step = isolate.start(
+        "tools.a({}).then(() => new Promise((d) => setTimeout(d, 5))).then(() => tools.b({})); setTimeout(() => emit('due'), 1); 'done'"
+    )
+    assert (step.status, step.wake_us) == ("pending", 1000)
+    assert isolate.resume(now_us=1000).emitted == ["due"]
+    assert isolate.resume({1: None}, now_us=2000).payload == "done"
+
+
 def test_timers_are_bounded() -> None:
     """BUD-15"""
     source = "let n = 0; try { for (;;) { setTimeout(() => {}, 1000); n++ } } catch (e) { [n, e.name] }"

@@ -148,15 +148,13 @@ static int interrupted(JSRuntime *rt, void *opaque) {
     return tools_exhausted;
 }
 
-/* Runs jobs and due timers until none is left. False with an exception pending. */
-static bool run_dry(void) {
+/* Runs jobs until none is left. False with an exception pending. */
+static bool run_jobs(void) {
     JSContext *ctx;
-    for (;;) {
-        int ran = JS_ExecutePendingJob(guest_rt, &ctx);
-        if (ran == 0) ran = timers_fire(guest_ctx);
-        if (ran < 0 || tools_exhausted) return false;
-        if (ran == 0) return true;
+    int ran;
+    while ((ran = JS_ExecutePendingJob(guest_rt, &ctx)) > 0 && !tools_exhausted) {
     }
+    return ran == 0 && !tools_exhausted;
 }
 
 static uint64_t not_settled(void) {
@@ -180,21 +178,36 @@ static void settle(JSValue value) {
     result_promise = promise;
 }
 
-static uint64_t step(void) {
-    while (!has_result) {
-        if (JS_IsException(result_promise) || !run_dry()) return fail_thrown(JS_GetException(guest_ctx));
-        JSPromiseStateEnum state = JS_PromiseState(guest_ctx, result_promise);
-        if (state == JS_PROMISE_PENDING) return not_settled();
-        JSValue outcome = JS_PromiseResult(guest_ctx, result_promise);
-        if (state == JS_PROMISE_REJECTED) return fail_thrown(outcome);
-        JSValue value = JS_GetPropertyStr(guest_ctx, outcome, "value");
-        JS_FreeValue(guest_ctx, outcome);
-        settle(value);
-        JS_FreeValue(guest_ctx, value);
+/* What the settled promise means. True when the run goes on, else `*packed` is how it ended. */
+static bool take_outcome(JSPromiseStateEnum state, uint64_t *packed) {
+    JSValue outcome = JS_PromiseResult(guest_ctx, result_promise);
+    if (state == JS_PROMISE_REJECTED) {
+        *packed = fail_thrown(outcome);
+        return false;
     }
-    if (!run_dry()) return fail_thrown(JS_GetException(guest_ctx));
-    /* calls that nobody awaits are made all the same */
-    return tools_unfinished() ? pause() : complete(result);
+    JSValue value = JS_GetPropertyStr(guest_ctx, outcome, "value");
+    JS_FreeValue(guest_ctx, outcome);
+    settle(value);
+    JS_FreeValue(guest_ctx, value);
+    return true;
+}
+
+/* Jobs first, then the script's end, then what is still outstanding, then one due timer, and again. */
+static uint64_t step(void) {
+    uint64_t packed;
+    for (;;) {
+        if (JS_IsException(result_promise) || !run_jobs()) return fail_thrown(JS_GetException(guest_ctx));
+        JSPromiseStateEnum state = has_result ? JS_PROMISE_PENDING : JS_PromiseState(guest_ctx, result_promise);
+        if (state != JS_PROMISE_PENDING) {
+            if (!take_outcome(state, &packed)) return packed;
+            continue;
+        }
+        /* calls that nobody awaits are made all the same */
+        if (has_result && !tools_unfinished()) return complete(result);
+        int fired = timers_fire(guest_ctx);
+        if (fired < 0 || tools_exhausted) return fail_thrown(JS_GetException(guest_ctx));
+        if (!fired) return has_result ? pause() : not_settled();
+    }
 }
 
 static bool read_limits(Reader *from, Limits *limits) {
