@@ -1,28 +1,34 @@
-"""Exchanges with many origins: connections kept apart by grant, few per host, none that was not vetted."""
+"""Single exchanges over httpx2: our headers and no others, nothing followed, no cookie kept, every answer bounded."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
+from http.cookiejar import CookieJar
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-import anyio
+import httpx2
 
-from bridge.dial import Resolver, dial, resolve, system_resolver, tls_context
+from bridge.dial import Resolver, resolve, system_resolver, tls_context
 from bridge.egress import Grant
-from bridge.http1 import Answer, Connection, Stale
+from bridge.transport import ORDER, TARGET, Order, Transport
 from bridge.wire.errors import ToolError
 from catalog.origin import Url
 
-IDLE_S: Final = 15.0
-IDLE_S_UNSAFE: Final = 2.0
-"""A request that must not be sent twice takes only a connection that was used this recently."""
-MAX_IDLE: Final = 8
-SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+USER_AGENT: Final = "executor"
+"""Fixed, so that nothing about this host or version leaves with a request."""
 
-_Key = tuple[Grant, str]
+_BODY_METHODS: Final = frozenset({"POST", "PUT", "PATCH"})
+_origin: Final = lru_cache(1024)(httpx2.URL)
+
+
+class Answer(NamedTuple):
+    """Header names are lower case; the body is whole and decoded."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
 
 
 class Client:
@@ -32,13 +38,10 @@ class Client:
         self, *, resolver: Resolver | None = None, ca_file: Path | None = None, connections_per_host: int = 32
     ) -> None:
         self._resolver = resolver or system_resolver
-        self._context = tls_context(ca_file)
-        self._per_host = connections_per_host
-        self._idle: dict[_Key, list[Connection]] = {}
-        self._places: dict[str, anyio.Semaphore] = {}
-        self._waiting: dict[str, int] = {}
-        self._closed = False
-        self._swept = time.monotonic()
+        self._transport = Transport(self._resolver, tls_context(ca_file), connections_per_host)
+        self._http = httpx2.AsyncClient(
+            transport=self._transport, trust_env=False, follow_redirects=False, timeout=None, cookies=_NoCookies()
+        )
 
     async def exchange(
         self,
@@ -56,17 +59,22 @@ class Client:
         Raises ToolError; the caller sets the deadline. A safe method is sent again, once, when a kept connection
         turns out to have been closed.
         """
-        async with self._place(url.origin):
-            connection = await self._take(method, url, grant)
-            if before_sending is not None:
-                await self._guarded(connection, before_sending)
-            try:
-                return await self._run(connection, method, url, headers, body, grant, limit)
-            except Stale:
-                if method not in SAFE:
-                    raise connection.gone() from None
-            connection = Connection(await dial(url, grant, self._resolver, self._context), url.origin)
-            return await self._run(connection, method, url, headers, body, grant, limit)
+        fields = [("host", url.netloc), ("user-agent", USER_AGENT), ("accept-encoding", "identity"), *headers]
+        if body is not None or method in _BODY_METHODS:
+            fields.append(("content-length", str(len(body or b""))))
+        # Given a stream and not built by the client, a request gets no header that is not in `fields`.
+        request = httpx2.Request(
+            method,
+            _origin(url.origin),
+            headers=fields,
+            stream=httpx2.ByteStream(body or b""),
+            extensions={TARGET: url.target.encode("ascii"), ORDER: Order(url, grant, limit, before_sending)},
+        )
+        response = await self._http.send(request, stream=True)
+        # The body has been decoded within the limit, where httpx2 would do it without one.
+        data = b"".join([part async for part in response.aiter_raw()])
+        answered = [(name.decode("ascii"), value.decode("latin-1")) for name, value in response.headers.raw]
+        return Answer(response.status_code, answered, data)
 
     async def vet(self, url: Url, grant: Grant) -> None:
         """Refuse a host whose addresses may not be reached, before anything is sent to it. A name that does not
@@ -77,76 +85,13 @@ class Client:
             if e.code == "egress_denied":
                 raise
 
-    async def _guarded(self, connection: Connection, action: Callable[[], Awaitable[None]]) -> None:
-        try:
-            await action()
-        except BaseException:
-            await connection.close()
-            raise
-
-    async def _run(
-        self,
-        connection: Connection,
-        method: str,
-        url: Url,
-        headers: Sequence[tuple[str, str]],
-        body: bytes | None,
-        grant: Grant,
-        limit: int,
-    ) -> Answer:
-        try:
-            answer = await connection.exchange(method, url, headers, body, limit)
-        except BaseException:
-            await connection.close()
-            raise
-        idle = self._idle.setdefault((grant, url.origin), [])
-        if connection.reusable() and len(idle) < MAX_IDLE and not self._closed:
-            idle.append(connection)
-        else:
-            await connection.close()
-        await self._sweep()
-        return answer
-
-    async def _sweep(self) -> None:
-        """Close what has been idle too long, a few times a minute."""
-        now = time.monotonic()
-        if now - self._swept < IDLE_S / 2:
-            return
-        self._swept = now
-        for key in list(self._idle):
-            old = [one for one in self._idle[key] if now - one.idle_since >= IDLE_S]
-            self._idle[key] = [one for one in self._idle[key] if one not in old]
-            if not self._idle[key]:
-                del self._idle[key]
-            for one in old:
-                await one.close()
-
-    async def _take(self, method: str, url: Url, grant: Grant) -> Connection:
-        idle = self._idle.get((grant, url.origin), [])
-        longest = IDLE_S if method in SAFE else IDLE_S_UNSAFE
-        while idle:
-            connection = idle.pop()
-            if time.monotonic() - connection.idle_since < longest and connection.alive():
-                return connection
-            await connection.close()
-        return Connection(await dial(url, grant, self._resolver, self._context), url.origin)
-
-    @asynccontextmanager
-    async def _place(self, origin: str) -> AsyncIterator[None]:
-        """One of the few places that an origin has; a slow host keeps only its own callers waiting."""
-        place = self._places.setdefault(origin, anyio.Semaphore(self._per_host))
-        self._waiting[origin] = self._waiting.get(origin, 0) + 1
-        try:
-            async with place:
-                yield
-        finally:
-            self._waiting[origin] -= 1
-            if self._waiting[origin] == 0:
-                del self._waiting[origin], self._places[origin]
-
     async def close(self) -> None:
-        self._closed = True
-        kept, self._idle = self._idle, {}
-        for connections in kept.values():
-            for connection in connections:
-                await connection.close()
+        """Close what is kept. An exchange that is under way ends as it would have, and its connection with it."""
+        await self._transport.aclose()
+
+
+class _NoCookies(CookieJar):
+    """A jar that reads no cookie and has none."""
+
+    def extract_cookies(self, response: Any, request: Any) -> None:
+        return

@@ -1,7 +1,7 @@
 """HTTP/1.1 to one origin over one stream: every size bounded while it arrives, nothing followed, nothing kept.
 
-Built on h11 directly because a pooled connection must be dropped when an answer has bytes behind it: a client that
-keeps them hands one caller's answer to the next (seen with httpcore2 2.16).
+Built on h11 rather than httpcore2 because a kept connection must be dropped when an answer has bytes behind it: a pool
+that keeps it hands one caller's answer to the next (seen with httpcore2 2.16).
 """
 
 from __future__ import annotations
@@ -17,24 +17,22 @@ import h11
 from anyio.abc import ByteStream, SocketAttribute
 
 from bridge.wire.errors import ToolError
-from catalog.origin import Url
 
 MAX_HEADER_BYTES: Final = 64 * 1024
 MAX_HEADERS: Final = 100
 MAX_INFORMATIONAL: Final = 16
 CHUNK: Final = 64 * 1024
-USER_AGENT: Final = "executor"
-"""Fixed, so that nothing about this host or version leaves with a request."""
 
-_BODY_METHODS: Final = frozenset({"POST", "PUT", "PATCH"})
 _ZLIB: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
+Fields = Sequence[tuple[bytes, bytes]]
 
-class Answer(NamedTuple):
-    """Header names are lower case; the body is whole and decoded."""
+
+class Received(NamedTuple):
+    """An answer: header names in lower case, the body whole and without the content coding that the headers name."""
 
     status: int
-    headers: list[tuple[str, str]]
+    headers: list[tuple[bytes, bytes]]
     body: bytes
 
 
@@ -43,42 +41,37 @@ class Stale(Exception):
 
 
 class Connection:
-    """A stream to `url`'s origin that carries one exchange after another. Close it after any exception."""
+    """A stream to `origin` that carries one exchange after another. Close it after any exception."""
 
     def __init__(self, stream: ByteStream, origin: str) -> None:
         self._stream = stream
+        self._socket = stream.extra(SocketAttribute.raw_socket, None)  # noqa: S610 - not Django
         self._origin = origin
         self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEADER_BYTES)
         self._received = 0
         self._used = False
         self.idle_since = 0.0
 
-    async def exchange(
-        self, method: str, url: Url, headers: Sequence[tuple[str, str]], body: bytes | None, limit: int
-    ) -> Answer:
-        """Send one request and read its answer, at most `limit` bytes of body.
+    async def exchange(self, method: str, target: bytes, headers: Fields, body: bytes, limit: int) -> Received:
+        """Send one request, its headers exactly `headers`, and read its answer, at most `limit` bytes of body.
 
         Raises ToolError (upstream_error, upstream_unreachable, too_large) or Stale.
         """
         self._received = 0
         kept, self._used = self._used, True
         try:
-            await self._send(method, url, headers, body)
+            await self._send(method, target, headers, body)
             response = await self._head()
             data = await self._body(response, limit, method)
         except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, h11.RemoteProtocolError) as e:
             if kept and self._received == 0:
                 raise Stale from e
             self._refuse(e)
-        fields = [(name.decode("ascii"), value.decode("latin-1")) for name, value in response.headers]
-        return Answer(response.status_code, fields, _decoded(data, fields, limit, self._origin))
+        fields = list(response.headers)
+        return Received(response.status_code, fields, _decoded(data, fields, limit, self._origin))
 
-    async def _send(self, method: str, url: Url, headers: Sequence[tuple[str, str]], body: bytes | None) -> None:
-        fields = [("host", url.netloc), ("user-agent", USER_AGENT), ("accept-encoding", "identity"), *headers]
-        if body is not None or method in _BODY_METHODS:
-            fields.append(("content-length", str(len(body or b""))))
-        request = h11.Request(method=method, target=url.target, headers=fields)
-        out = self._h11.send(request) or b""
+    async def _send(self, method: str, target: bytes, headers: Fields, body: bytes) -> None:
+        out = self._h11.send(h11.Request(method=method, target=target, headers=list(headers))) or b""
         if body:
             out += self._h11.send(h11.Data(data=body)) or b""
         out += self._h11.send(h11.EndOfMessage()) or b""
@@ -153,11 +146,10 @@ class Connection:
         return not self._readable()
 
     def _readable(self) -> bool:
-        raw = self._stream.extra(SocketAttribute.raw_socket, None)  # noqa: S610 - not Django
-        if raw is None or raw.fileno() < 0:
+        if self._socket is None or (descriptor := self._socket.fileno()) < 0:
             return True
         poll = select.poll()
-        poll.register(raw.fileno(), select.POLLIN)
+        poll.register(descriptor, select.POLLIN)
         return bool(poll.poll(0))
 
     async def close(self) -> None:
@@ -173,11 +165,10 @@ def too_large(origin: str, limit: int) -> ToolError:
     )
 
 
-def _decoded(data: bytes, fields: list[tuple[str, str]], limit: int, origin: str) -> bytes:
+def _decoded(data: bytes, fields: Fields, limit: int, origin: str) -> bytes:
     """The body without its content coding. `identity` was asked for; gzip and deflate are borne, within the limit."""
-    codings = [
-        coding.strip().lower() for name, value in fields if name == "content-encoding" for coding in value.split(",")
-    ]
+    values = [value.decode("latin-1") for name, value in fields if name == b"content-encoding"]
+    codings = [coding.strip().lower() for value in values for coding in value.split(",")]
     codings = [coding for coding in codings if coding not in ("", "identity")]
     if not codings or not data:
         return data

@@ -7,9 +7,8 @@ from typing import Final
 
 import structlog
 
-from bridge.client import Client
+from bridge.client import Answer, Client
 from bridge.egress import Gate, Grant, denied
-from bridge.http1 import Answer
 from bridge.placement import place
 from bridge.secrets.ports import Secret, SecretMissing, SecretProvider, parse_ref
 from bridge.wire.errors import ConfigError, RequestRefused, ToolError
