@@ -206,6 +206,13 @@ def test_other_methods_and_targets_are_refused(server: Server, target: str, stat
     assert body_of(reply)["error"]["code"]
 
 
+def test_a_body_where_none_is_taken_is_refused_and_its_connection_closed(server: Server) -> None:
+    """HTTP-09"""
+    reply = server.raw(server.head("GET", "/health", JSON, "Content-Length: 2") + b"{}")
+    assert status_of(reply) == 400
+    assert status_of(server.raw(server.head("GET", "/run", JSON, "Content-Length: 2") + b"{}")) == 405
+
+
 @pytest.mark.parametrize(
     "lines",
     [
@@ -560,9 +567,8 @@ def test_garbage_never_ends_the_server(server: Server, data: bytes) -> None:
 
 
 _PIECES = st.sampled_from(
-    [b"GET ", b"POST ", b"/run", b"/runs/", b"%2e", b" HTTP/1.1", b"\r\n", b"\r\n\r\n", b"\n", b"Host: 127.0.0.1"]
-    + [b"Content-Length: ", b"Transfer-Encoding: chunked", b"5", b"0", b"{}", b"\0", b": ", b"Expect: 100-continue"]
-    + [b"Connection: close", b"Upgrade: h2c"]
+    b"GET |POST |/run|/runs/|%2e| HTTP/1.1|\r\n|\r\n\r\n|\n|Host: 127.0.0.1|Content-Length: |Transfer-Encoding: chunked|"
+    b"5|0|{}|\0|: |Expect: 100-continue|Connection: close|Upgrade: h2c".split(b"|")
 )
 
 
