@@ -567,8 +567,8 @@ def test_garbage_never_ends_the_server(server: Server, data: bytes) -> None:
 
 
 _PIECES = st.sampled_from(
-    b"GET |POST |/run|/runs/|%2e| HTTP/1.1|\r\n|\r\n\r\n|\n|Host: 127.0.0.1|Content-Length: |Transfer-Encoding: chunked|"
-    b"5|0|{}|\0|: |Expect: 100-continue|Connection: close|Upgrade: h2c".split(b"|")
+    b"GET |POST |/run|/runs/|%2e| HTTP/1.1|\r\n|\r\n\r\n|\n|Host: 127.0.0.1|Content-Length: |"
+    b"Transfer-Encoding: chunked|5|0|{}|\0|: |Expect: 100-continue|Connection: close|Upgrade: h2c".split(b"|")
 )
 
 
