@@ -105,9 +105,10 @@ def run(image: Image, folder: Path, tests: tuple[str, ...]) -> dict[str, Any]:
     with Isolate(image, fuel=FUEL, memory_bytes=MEMORY) as isolate:
         began = time.perf_counter()
         try:
-            output = protocol.read_output(
-                isolate.run("start", protocol.start_input(RUNNER.read_text(), value, 1, LIMITS), NOW_US)
-            )
+            data = protocol.start_input(RUNNER.read_text(), value, 1, LIMITS)
+            output = protocol.read_output(isolate.run("start", data, NOW_US))
+            while output.wake_us is not None:  # a test that sleeps
+                output = protocol.read_output(isolate.run("resume", protocol.resume_input([]), output.wake_us))
         except Trapped as e:
             logs, _ = isolate.unfinished()
             return {"ran": 0, "passed": 0, "trapped": e.code, "last": [log.text for log in logs][-1:]}

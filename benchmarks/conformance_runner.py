@@ -121,6 +121,7 @@ tempfile.TemporaryFile = tempfile.NamedTemporaryFile = temporary_file
 builtins.open = io.open = memory_file
 os.unlink = os.remove = lambda name: files.pop(name, None)
 os.listdir = lambda *path: []
+os.path.expanduser = lambda path: path
 # More than 1000 nested generators are more than the engine's stack holds; a trap would end all tests of a module.
 sys.setrecursionlimit = lambda limit: None
 problems = []
@@ -164,6 +165,11 @@ import test.support  # noqa: E402  # found by the Finder above
 
 test.support.use_resources = []  # what needs gigabytes, minutes or a network
 os.getuid = lambda: 0
+ENDS = {
+    "test_highly_nested_objects_encoding": "ends the isolate: freeing what is nested 100 000 deep overflows its stack",
+}
+"""Tests after which there is no isolate left to go on in; they count as failed."""
+
 report = Report()
 for name in input["tests"]:
     try:
@@ -173,7 +179,12 @@ for name in input["tests"]:
         problems.append([name, f"not imported: {type(e).__name__}: {e}"])
         counts["ran"] += 1
         continue
-    suite.run(report)
-    counts["ran"] += suite.countTestCases() or report.testsRun - counts["ran"]
-counts["ran"] = max(counts["ran"], report.testsRun)
+    for case in list(each(suite)):
+        if reason := ENDS.get(getattr(case, "_testMethodName", "")):
+            problems.append([case.id(), reason])
+            counts["ran"] += 1
+        else:
+            before = report.testsRun
+            case.run(report)
+            counts["ran"] += report.testsRun - before
 return {**counts, "problems": problems[:60]}

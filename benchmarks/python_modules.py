@@ -1,4 +1,4 @@
-"""Print the modules that a Python script can import, as the image itself tells: `python -m benchmarks.python_modules`."""
+"""Print the modules that a Python script can import, as the image tells: `python -m benchmarks.python_modules`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The modules of the standard library that are in the image, imported once when it is built.
 
 The interpreter has no files, so what is not imported then cannot be imported later. Everything is here that needs no
-operating system and is of use to a script; `ABSENT` says of well-known others why they are not.
+operating system and is of use to a script; `HIDDEN` says of others why they are not.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 _NAMES: Final = """
-    __future__ _ast _compat_pickle _markupbase _pylong _strptime _thread _threading_local abc annotationlib argparse
-    array ast asyncio asyncio.taskgroups asyncio.timeouts atexit base64 bdb binascii bisect builtins calendar cmath
-    cmd code codecs codeop collections collections.abc colorsys compileall concurrent.futures
-    concurrent.futures.thread configparser contextlib contextvars copy copyreg csv dataclasses datetime decimal
-    difflib dis doctest email email.base64mime email.charset email.contentmanager email.encoders email.errors
-    email.feedparser email.generator email.header email.headerregistry email.iterators email.message
+    __future__ _ast _compat_pickle _markupbase _pydecimal _pylong _strptime _thread _threading_local abc
+    annotationlib argparse array ast asyncio asyncio.taskgroups asyncio.timeouts atexit base64 bdb binascii bisect
+    builtins calendar cmath cmd code codecs codeop collections collections.abc colorsys compileall
+    concurrent.futures concurrent.futures.thread configparser contextlib contextvars copy copyreg csv dataclasses
+    datetime decimal difflib dis doctest email email.base64mime email.charset email.contentmanager email.encoders
+    email.errors email.feedparser email.generator email.header email.headerregistry email.iterators email.message
     email.mime.application email.mime.audio email.mime.base email.mime.image email.mime.message email.mime.multipart
     email.mime.nonmultipart email.mime.text email.parser email.policy email.quoprimime email.utils encodings
     encodings.aliases encodings.ascii encodings.big5 encodings.cp1250 encodings.cp1251 encodings.cp1252
