@@ -58,7 +58,7 @@ async def assemble(home: str | Path | None, config: Config | None) -> AsyncItera
     try:
         async with (
             Toolbox(
-                _toolbox(settings),
+                _toolbox(settings, ephemeral_key=directory is None),
                 catalog=store.catalog,
                 policies=store.policies,
                 secrets=store.secrets,
@@ -103,11 +103,12 @@ def _dispatcher(settings: Config) -> DispatcherSettings:
     )
 
 
-def _toolbox(settings: Config) -> ToolboxSettings:
+def _toolbox(settings: Config, *, ephemeral_key: bool) -> ToolboxSettings:
     return ToolboxSettings(
         egress_allow=settings.egress_allow,
         allow_private=settings.allow_private,
         tool_timeout_s=settings.tool_timeout_s,
         ca_file=settings.ca_file,
         key_file=settings.key_file,
+        ephemeral_key=ephemeral_key,
     )

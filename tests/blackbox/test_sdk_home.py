@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import anyio
 import pytest
 
 from executor import Config, Executor
@@ -34,3 +35,12 @@ async def test_a_restart_keeps_runs_integrations_rules_secrets_and_keys(tmp_path
     assert b"correct-horse-battery" not in at_rest
     assert key.encode() not in at_rest
     assert home.stat().st_mode & 0o777 == 0o700
+
+
+async def test_a_home_in_memory_seals_its_secrets_under_a_key_that_is_never_written(tmp_path: Path, monkeypatch):
+    key_file = tmp_path / "master.key"
+    monkeypatch.setenv("EXECUTOR_KEY_FILE", str(key_file))
+    async with Executor.open(None, config=Config(workers=1)) as ex:
+        await ex.toolbox.set_secret("token", "correct-horse-battery")
+        assert await ex.toolbox.secret_names() == ["token"]
+    assert not await anyio.Path(key_file).exists()
