@@ -146,8 +146,8 @@ class Executor:
         """Make the Python function `fn` (plain or async, called with the arguments as a dict) a tool at `path`.
 
         `path` is `<integration>.<scope>.<connection>.<tool>`. A plain function runs in a thread. The tool lives as
-        long as this handle and replaces one at the same path. Raises InvalidRequest for a path or schema that is not
-        one, Conflict when the integration is of another kind.
+        long as this handle. A tool that exists at `path` is replaced. Raises InvalidRequest for a path or schema that
+        is not one, Conflict when the integration is of another kind.
         """
         self._parts.toolbox.add_code_tool(
             path,
@@ -174,9 +174,10 @@ class Executor:
     ) -> AddReport:
         """Add the operations of an OpenAPI 3.x document (file, URL, text or dict) as tools of integration `name`.
 
-        `secret` is the credential of the connection, a reference such as `env:TOKEN` or a value to keep; `auth` says
-        how it is sent. `allow_private` names private hosts that the integration may reach. Raises ImportFailed when
-        the document cannot be used, InvalidRequest, and Conflict for a name in use: nothing was added.
+        `secret` refers to the credential of the connection and is never its value: `env:TOKEN`, `file:PATH`, or
+        `local:NAME` for one that `toolbox.set_secret` keeps. `auth` says how it is sent. `allow_private` names
+        private hosts that the integration may reach. Raises ImportFailed when the document cannot be used,
+        InvalidRequest, and Conflict for a name in use: nothing was added.
         """
         return await self._parts.toolbox.add_openapi(
             name,
@@ -202,7 +203,9 @@ class Executor:
         allow_private: Sequence[str] = (),
         replace: bool = False,
     ) -> AddReport:
-        """Add a raw HTTP integration that may reach exactly the hosts of `allow`. Options and errors as above."""
+        """Add a raw HTTP integration that may reach exactly the places in `allow`, such as
+        `GET https://api.example.com/v1`. Options and errors are those of `add_openapi`; `secret` is a reference too.
+        """
         return await self._parts.toolbox.add_http(
             name,
             allow,
