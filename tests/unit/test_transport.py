@@ -141,8 +141,11 @@ async def test_no_log_of_the_client_holds_a_path_or_a_credential_of_the_query(
         assert "private-path" not in caplog.text
 
 
-@pytest.mark.parametrize("location", ["http://[::bad", "http://h:99999999/", "/%zz/../", "x" * 60_000, "http://xn--a/"])
+@pytest.mark.parametrize(
+    "location", ["http://[::bad", "http://h:99999999/", "/%zz/../", "x" * 60_000, "//axn--;", ":javascript:,{"]
+)
 async def test_where_a_redirect_points_is_not_read_by_the_client(location: str) -> None:
+    """The last two make httpx2 2.16 fail with what is not an error of its own."""
     async with upstream() as server:
         server.answers["/x"] = redirect(location)
         client = Client()
