@@ -55,6 +55,7 @@ OUT: list[tuple[str, Any]] = [
     ("new Set()", []),
     ("new TypeError('no')", {"name": "TypeError", "message": "no"}),
     ("Object.assign(new Error('no'), {code: 'E', cause: 1})", {"name": "Error", "message": "no", "code": "E", "cause": 1}),
+    ("new DOMException('gone', 'AbortError')", {"name": "AbortError", "message": "gone"}),
     ("({toJSON() { return [1] }})", [1]),
     ("({toJSON() { return undefined }})", None),
     ("[{toJSON: () => ({toJSON: () => 3})}]", [3]),

@@ -48,6 +48,7 @@ CASES: list[tuple[str, Any]] = [
     ("const b = new Uint8Array([1, 2, 3]); const c = structuredClone([b, b.buffer]); c[0].buffer === c[1] && c[0].buffer !== b.buffer", True),
     ("structuredClone(/a/gi).flags + structuredClone(Object('s'))", "gis"),
     ("const e = structuredClone(new RangeError('m', { cause: { a: 1 } })); [e instanceof RangeError, e.message, e.cause.a]", [True, "m", 1]),
+    ("const e = structuredClone(new DOMException('m', 'AbortError')); [e.name, e.message, e.code, e instanceof DOMException]", ["AbortError", "m", 20, True]),
     ("class P { x = 1 } Object.getPrototypeOf(structuredClone(new P())) === Object.prototype", True),
     ("const b = new ArrayBuffer(4); const c = structuredClone(b, { transfer: [b] }); [b.detached, c.byteLength]", [True, 4]),
     *[(f"try {{ structuredClone({bad}) }} catch (e) {{ [e.name, e.code] }}", ["DataCloneError", 25])

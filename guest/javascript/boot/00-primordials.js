@@ -75,6 +75,7 @@ const bufferTransfer = uncurry(ArrayBuffer.prototype.transfer);
 const { isView } = ArrayBuffer;
 
 const PromiseClass = Promise;
+const DOMExceptionClass = DOMException;
 const promiseReject = (reason) => new PromiseClass((_, reject) => reject(reason));
 
 const { kindOf, toolName } = natives;

@@ -166,9 +166,8 @@ class Inspector {
   }
 
   error(value, depth) {
-    const name = dataOf(value, "name");
-    const message = dataOf(value, "message");
-    const head = `${typeof name === "string" ? name : "Error"}${typeof message === "string" && message ? `: ${slice(message, 0, this.room)}` : ""}`;
+    const message = natives.factOf(value, "message");
+    const head = `${natives.factOf(value, "name") ?? "Error"}${message ? `: ${slice(message, 0, this.room)}` : ""}`;
     const stack = natives.stackOf(value);
     let text = this.spend(stack ? `${head}\n${slice(stack, 0, -1)}` : head);
     const names = keysOf(value);

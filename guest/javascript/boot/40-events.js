@@ -112,7 +112,7 @@ class AbortSignal extends EventTarget {
     const ms = +milliseconds;
     if (!(ms >= 0)) throw new TypeError("AbortSignal.timeout: a number of milliseconds is expected");
     const signal = newSignal();
-    natives.setTimer(() => signalAbort(signal, new DOMException("The operation timed out", "TimeoutError")), ms, false);
+    natives.setTimer(() => signalAbort(signal, new DOMExceptionClass("The operation timed out", "TimeoutError")), ms, false);
     return signal;
   }
   static any(signals) {
@@ -131,7 +131,7 @@ class AbortSignal extends EventTarget {
   static run(signal, reason) {
     if (signal.#aborted) return;
     signal.#aborted = true;
-    signal.#reason = reason === undefined ? new DOMException("This operation was aborted", "AbortError") : reason;
+    signal.#reason = reason === undefined ? new DOMExceptionClass("This operation was aborted", "AbortError") : reason;
     const steps = signal.#steps;
     signal.#steps = [];
     for (let i = 0; i < steps.length; i++) steps[i]();

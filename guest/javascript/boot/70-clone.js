@@ -1,5 +1,5 @@
 // structuredClone. Shared parts stay shared and cycles stay cycles, so its cost is that of the parts.
-const cannotClone = (what) => new DOMException(`${what} could not be cloned.`, "DataCloneError");
+const cannotClone = (what) => new DOMExceptionClass(`${what} could not be cloned.`, "DataCloneError");
 
 const ERROR_CLASSES = { __proto__: null, Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError };
 const TYPED_CLASSES = { __proto__: null };
@@ -8,6 +8,7 @@ for (const typed of [
   Float16Array, Float32Array, Float64Array,
 ])
   TYPED_CLASSES[typed.name] = typed;
+const isDomException = (value) => getPrototypeOf(value) === DOMExceptionClass.prototype;
 const MapClass = Map;
 const SetClass = Set;
 const DateClass = Date;
@@ -79,10 +80,10 @@ class Cloner {
   }
 
   error(value) {
-    const name = dataOf(value, "name");
-    const ErrorClass = (typeof name === "string" && ERROR_CLASSES[name]) || ERROR_CLASSES.Error;
-    const message = dataOf(value, "message");
-    const copy = this.remember(value, new ErrorClass(typeof message === "string" ? message : ""));
+    const name = natives.factOf(value, "name");
+    const message = natives.factOf(value, "message") ?? "";
+    const ErrorClass = (name !== null && ERROR_CLASSES[name]) || ERROR_CLASSES.Error;
+    const copy = this.remember(value, isDomException(value) ? new DOMExceptionClass(message, name) : new ErrorClass(message));
     const cause = getOwnPropertyDescriptor(value, "cause");
     if (cause && hasOwn(cause, "value"))
       defineProperty(copy, "cause", { __proto__: null, value: this.clone(cause.value), writable: true, configurable: true });

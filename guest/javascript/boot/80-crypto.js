@@ -14,9 +14,9 @@ const hexOf = (bytes, from, to) => {
 class Crypto {
   getRandomValues(array) {
     if (!isView(array) || !INTEGER_ARRAYS[typedTag(array)])
-      throw new DOMException("getRandomValues: an array of integers is expected", "TypeMismatchError");
+      throw new DOMExceptionClass("getRandomValues: an array of integers is expected", "TypeMismatchError");
     const bytes = bytesOf(array, "getRandomValues");
-    if (bytes.length > 65536) throw new DOMException("getRandomValues: more than 65536 bytes at once", "QuotaExceededError");
+    if (bytes.length > 65536) throw new DOMExceptionClass("getRandomValues: more than 65536 bytes at once", "QuotaExceededError");
     natives.randomFill(bytes);
     return array;
   }

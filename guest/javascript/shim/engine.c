@@ -15,7 +15,7 @@ EngineKind engine_kind(JSContext *ctx, JSValueConst value) {
     switch (object->class_id) {
     case JS_CLASS_OBJECT: return KIND_PLAIN;
     case JS_CLASS_ARRAY: return KIND_ARRAY;
-    case JS_CLASS_ERROR: return KIND_ERROR;
+    case JS_CLASS_ERROR: case JS_CLASS_DOM_EXCEPTION: return KIND_ERROR;
     case JS_CLASS_DATE: return KIND_DATE;
     case JS_CLASS_MAP: return KIND_MAP;
     case JS_CLASS_SET: return KIND_SET;
@@ -186,10 +186,31 @@ JSValue engine_peek(JSContext *ctx, JSValueConst value, const char *name) {
     return found;
 }
 
+bool engine_is_error(JSValueConst value) {
+    JSObject *object = as_object(value);
+    return object && (object->class_id == JS_CLASS_ERROR || object->class_id == JS_CLASS_DOM_EXCEPTION);
+}
+
+static JSValue text_or_null(JSContext *ctx, JSValue value) {
+    if (JS_IsString(value)) return value;
+    JS_FreeValue(ctx, value);
+    return JS_NULL;
+}
+
+JSValue engine_error_fact(JSContext *ctx, JSValueConst error, const char *name) {
+    JSObject *object = as_object(error);
+    if (object && object->class_id == JS_CLASS_DOM_EXCEPTION) {
+        const JSDOMExceptionData *data = object->u.opaque;
+        return text_or_null(ctx, js_dup(!strcmp(name, "name") ? data->name : data->message));
+    }
+    return text_or_null(ctx, engine_peek(ctx, error, name));
+}
+
 JSValue engine_error_stack(JSContext *ctx, JSValueConst error) {
     JSObject *object = as_object(error);
-    if (!object || object->class_id != JS_CLASS_ERROR || !JS_IsString(object->u.object_data)) return JS_NULL;
-    return js_dup(object->u.object_data);
+    if (!engine_is_error(error)) return JS_NULL;
+    if (object->class_id == JS_CLASS_DOM_EXCEPTION) return text_or_null(ctx, engine_peek(ctx, error, "stack"));
+    return text_or_null(ctx, js_dup(object->u.object_data));
 }
 
 void engine_seed(JSContext *ctx, uint64_t seed) {
@@ -253,7 +274,7 @@ static JSValue engine_throw_out_of_memory(JSContext *ctx) {
 
 static void engine_note_throw(JSContext *ctx, JSStackFrame *frame, JSValueConst value) {
     JSFunctionBytecode *code;
-    if (JS_IsError(value) || !is_script_frame(ctx, frame, &code)) return;
+    if (engine_is_error(value) || !is_script_frame(ctx, frame, &code)) return;
     JSValue old_value = throw_value, old_function = throw_function;
     throw_value = js_dup(value);
     throw_function = js_dup(frame->cur_func);

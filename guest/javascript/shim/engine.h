@@ -78,7 +78,11 @@ void engine_entries_end(JSContext *ctx, void *cursor);
 /* An own or inherited data property, without running a getter or a proxy's trap; undefined when there is none. */
 JSValue engine_peek(JSContext *ctx, JSValueConst object, const char *name);
 
-/* The stack text the engine made for a genuine Error (null for anything else), whatever the script put over it. */
+/* Whether a value is a genuine Error or DOMException, whatever prototype a script has given it. */
+bool engine_is_error(JSValueConst value);
+/* Its `name` or `message` as text, without running any of the script's code; null when there is none. */
+JSValue engine_error_fact(JSContext *ctx, JSValueConst error, const char *name);
+/* The stack text the engine made for it, whatever the script put over it; null for anything else. */
 JSValue engine_error_stack(JSContext *ctx, JSValueConst error);
 
 /* Whether `value` is the very object that the engine made when a stack or the memory ran out. */

@@ -5,15 +5,6 @@
 
 #include "guest.h"
 
-/* A string property as it is stored, or null. */
-static JSValue stored_text(JSContext *ctx, JSValueConst error, const char *name) {
-    if (!JS_IsObject(error)) return JS_NULL;
-    JSValue text = engine_peek(ctx, error, name);
-    if (JS_IsString(text)) return text;
-    JS_FreeValue(ctx, text);
-    return JS_NULL;
-}
-
 static void pack_text_or_nil(JSContext *ctx, Bytes *to, JSValue text, size_t limit) {
     pack_cut_text(ctx, to, text, limit);
     JS_FreeValue(ctx, text);
@@ -65,7 +56,7 @@ static void pack_message(JSContext *ctx, Bytes *to, const Failure *failure) {
         pack_str(to, failure->message, strlen(failure->message));
         return;
     }
-    JSValue text = JS_IsError(failure->error) ? stored_text(ctx, failure->error, "message") : described(ctx, failure->error);
+    JSValue text = engine_is_error(failure->error) ? engine_error_fact(ctx, failure->error, "message") : described(ctx, failure->error);
     if (JS_IsString(text)) pack_cut_text(ctx, to, text, MAX_MESSAGE);
     else pack_str(to, "", 0);
     JS_FreeValue(ctx, text);
@@ -74,8 +65,8 @@ static void pack_message(JSContext *ctx, Bytes *to, const Failure *failure) {
 void failure_pack(JSContext *ctx, Bytes *to, const Failure *failure) {
     pack_array(to, 7);
     pack_str(to, failure->code, strlen(failure->code));
-    bool is_error = JS_IsError(failure->error);
-    JSValue name = is_error ? stored_text(ctx, failure->error, "name") : JS_NULL;
+    bool is_error = engine_is_error(failure->error);
+    JSValue name = is_error ? engine_error_fact(ctx, failure->error, "name") : JS_NULL;
     pack_text_or_nil(ctx, to, name, 256);
     pack_message(ctx, to, failure);
     JSValue stack = engine_error_stack(ctx, failure->error);

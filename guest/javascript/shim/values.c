@@ -32,6 +32,15 @@ static JSValue native_stack(JSContext *ctx, JSValueConst this_value, int argc, J
     return engine_error_stack(ctx, argv[0]);
 }
 
+/* natives.factOf(error, "name" or "message"): what is stored, or null */
+static JSValue native_fact(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv) {
+    (void)this_value, (void)argc;
+    const char *name = JS_ToCString(ctx, argv[1]);
+    JSValue fact = name && engine_is_error(argv[0]) ? engine_error_fact(ctx, argv[0], name) : JS_NULL;
+    JS_FreeCString(ctx, name);
+    return fact;
+}
+
 /* natives.unbox(object): the primitive in a Number, String, Boolean or BigInt object */
 static JSValue native_unbox(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv) {
     (void)this_value, (void)argc;
@@ -41,6 +50,7 @@ static JSValue native_unbox(JSContext *ctx, JSValueConst this_value, int argc, J
 int values_install(JSContext *ctx, JSValueConst natives) {
     JS_SetPropertyStr(ctx, natives, "kindOf", JS_NewCFunction(ctx, native_kind, "", 1));
     JS_SetPropertyStr(ctx, natives, "stackOf", JS_NewCFunction(ctx, native_stack, "", 1));
+    JS_SetPropertyStr(ctx, natives, "factOf", JS_NewCFunction(ctx, native_fact, "", 2));
     JS_SetPropertyStr(ctx, natives, "unbox", JS_NewCFunction(ctx, native_unbox, "", 1));
     return 0;
 }
