@@ -246,7 +246,7 @@ bool engine_position(JSContext *ctx, JSValueConst function, uint32_t offset, int
     return *line > 0;
 }
 
-/* ---- errors known by identity */
+/* errors known by identity */
 
 static JSValue stack_error = JS_UNDEFINED, memory_error = JS_UNDEFINED, throw_value = JS_UNDEFINED, throw_function = JS_UNDEFINED;
 static uint32_t throw_offset;

@@ -23,7 +23,7 @@ enum {
     IO_SIZE = 65536,
 };
 
-/* ---- bytes.c: a growing buffer and the msgpack written into it */
+/* bytes.c: a growing buffer and the msgpack written into it */
 
 typedef struct {
     uint8_t *data;
@@ -44,10 +44,6 @@ void pack_uint(Bytes *to, uint64_t value);
 void pack_double(Bytes *to, double value);
 void pack_str(Bytes *to, const char *text, size_t len);
 void pack_str_header(Bytes *to, size_t len);
-/* The first `limit` bytes of a string value as UTF-8; nil when it is none or there is no memory to read it. */
-void pack_cut_text(JSContext *ctx, Bytes *to, JSValueConst string, size_t limit);
-/* A string of the engine as UTF-8; `*lone` says whether lone surrogates became U+FFFD. */
-void pack_text(Bytes *to, const EngineText *text, bool *lone);
 void pack_bin(Bytes *to, const void *data, size_t len);
 /* The header of a bin whose bytes follow, and, when they have, their count filled in; `start` is where they begin. */
 void pack_bin_header(Bytes *to);
@@ -57,7 +53,14 @@ void pack_map(Bytes *to, uint32_t count);
 /* The longest prefix of `text` of at most `limit` bytes that ends between characters. */
 size_t utf8_prefix(const char *text, size_t len, size_t limit);
 
-/* ---- encode.c: a JavaScript value becomes msgpack */
+/* utf8.c */
+
+/* The first `limit` bytes of a string value as UTF-8; nil when it is none or there is no memory to read it. */
+void pack_cut_text(JSContext *ctx, Bytes *to, JSValueConst string, size_t limit);
+/* A string of the engine as UTF-8; `*lone` says whether lone surrogates became U+FFFD. */
+void pack_text(Bytes *to, const EngineText *text, bool *lone);
+
+/* encode.c: a JavaScript value becomes msgpack */
 
 typedef enum {
     ENCODE_OK,
@@ -73,7 +76,7 @@ typedef struct {
 
 EncodeStatus encode_value(JSContext *ctx, Bytes *to, JSValueConst value, EncodeProblem *problem);
 
-/* ---- decode.c: msgpack becomes a JavaScript value; every read is bounded by `end` */
+/* decode.c: msgpack becomes a JavaScript value; every read is bounded by `end` */
 
 typedef struct {
     const uint8_t *at, *end;
@@ -85,7 +88,7 @@ bool read_uint(Reader *from, uint64_t *value);
 bool read_bool(Reader *from, bool *value);
 bool read_bytes(Reader *from, const uint8_t **data, uint32_t *len);  /* str or bin */
 
-/* ---- clock.c: the virtual clock; no other clock exists here */
+/* clock.c: the virtual clock; no other clock exists here */
 
 int64_t clock_read(void);  /* microseconds; each reading moves it on by one */
 int64_t clock_now(void);
@@ -94,21 +97,21 @@ void clock_set(int64_t now_us);
 int64_t clock_start(void);
 void clock_begin(int64_t now_us);
 
-/* ---- random.c */
+/* random.c */
 
 void random_seed(uint64_t seed);
 int random_install(JSContext *ctx, JSValueConst natives);
 uint64_t random_next(void);
 void random_fill(uint8_t *to, size_t len);
 
-/* ---- timers.c */
+/* timers.c */
 
 int timers_install(JSContext *ctx, JSValueConst natives);
 bool timers_next(int64_t *due_us);
 /* Calls the earliest timer that is due. 1: one was called, 0: none is due, -1: it threw. */
 int timers_fire(JSContext *ctx);
 
-/* ---- output.c: what was logged and emitted in this step */
+/* output.c: what was logged and emitted in this step */
 
 typedef struct {
     uint32_t logs_ptr, logs_len, logs_count, emitted_ptr, emitted_len, emitted_count;
@@ -120,7 +123,7 @@ void output_limits(size_t log_bytes, size_t emitted_bytes);
 void output_log(const char *level, const char *text, size_t len);
 void output_clear(void);
 
-/* ---- tools.c: `tools`, and the calls that wait for an answer */
+/* tools.c: `tools`, and the calls that wait for an answer */
 
 typedef struct {
     Bytes packed;  /* the new calls of this step, concatenated */
@@ -139,15 +142,15 @@ bool tools_is_tool(JSValueConst value);
 /* Settles one call. False when no such call waits. */
 bool tools_answer(JSContext *ctx, uint32_t id, bool ok, JSValue value);
 
-/* ---- text.c: UTF-8 for TextEncoder and TextDecoder */
+/* text.c: UTF-8 for TextEncoder and TextDecoder */
 
 int text_install(JSContext *ctx, JSValueConst natives);
 
-/* ---- values.c */
+/* values.c */
 
 int values_install(JSContext *ctx, JSValueConst natives);
 
-/* ---- boot.c: the JavaScript part of the SDK, run once when the image is built */
+/* boot.c: the JavaScript part of the SDK, run once when the image is built */
 
 typedef struct {
     JSValue tool_error;  /* (fields, position) -> ToolError */
@@ -159,12 +162,12 @@ typedef struct {
 
 extern Boot boot;
 
-/* ---- rejections.c: promises that were rejected with nobody to see it */
+/* rejections.c: promises that were rejected with nobody to see it */
 
 void rejections_watch(JSRuntime *rt);
 void rejections_report(JSContext *ctx);
 
-/* ---- failure.c: how a run ended without a result */
+/* failure.c: how a run ended without a result */
 
 typedef struct {
     const char *code;
@@ -175,7 +178,7 @@ typedef struct {
 
 void failure_pack(JSContext *ctx, Bytes *to, const Failure *failure);
 
-/* ---- run.c */
+/* run.c */
 
 /* Sets apart, in the image, the memory that a run always needs. */
 int run_prepare(void);

@@ -28,7 +28,7 @@ EXPORT(alloc) void *guest_alloc(uint32_t len) { return malloc(len); }
 EXPORT(dealloc) void guest_dealloc(void *block) { free(block); }
 EXPORT(tail) Tail *guest_tail(void) { return &output_tail; }
 
-/* ---- what a step returns */
+/* what a step returns */
 
 static uint64_t packed_output(const Bytes *bytes) {
     return (uint64_t)(uint32_t)(uintptr_t)bytes->data << 32 | (uint32_t)bytes->len;
@@ -141,7 +141,7 @@ static uint64_t complete(JSValueConst value) {
     return finish_output() ? packed_output(&output) : fail_memory();
 }
 
-/* ---- a step */
+/* a step */
 
 static int interrupted(JSRuntime *rt, void *opaque) {
     (void)rt, (void)opaque;

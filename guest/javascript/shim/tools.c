@@ -25,7 +25,7 @@ static Waiting *waiting;
 static uint32_t waiting_count, waiting_cap, calls_made, calls_limit;
 static size_t args_limit;
 
-/* ---- calls */
+/* calls */
 
 static JSValue rejected(JSContext *ctx, JSValue error) {
     if (JS_IsException(error)) return error;
@@ -205,7 +205,7 @@ void tools_step_done(void) {
     tools_new_calls.count = 0;
 }
 
-/* ---- the lazy object: its opaque pointer is the string object of its path */
+/* the lazy object: its opaque pointer is the string object of its path */
 
 bool tools_is_tool(JSValueConst value) { return JS_GetClassID(value) == tool_class; }
 

@@ -1,6 +1,6 @@
 // URLSearchParams and URL, over the parser.
 
-// ---- application/x-www-form-urlencoded
+// application/x-www-form-urlencoded
 
 const FORM_PLAIN = charSet("*-._");
 const formEncode = (text) => {
