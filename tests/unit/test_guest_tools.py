@@ -234,6 +234,18 @@ def test_a_rejection_that_nobody_saw_is_a_warning() -> None:
     assert "ToolError: no" in "".join(text for _, text in step.logs)
 
 
+def test_many_rejections_that_nobody_saw_are_counted() -> None:
+    step = run("for (let i = 0; i < 1000; i++) Promise.reject(i); const p = Promise.reject('seen'); await p.catch(() => 1)")
+    assert step.payload == 1
+    assert len(step.logs) == 17
+    assert "984 more" in step.logs[-1][1]
+
+
+def test_a_call_made_while_the_result_is_written_is_not_made() -> None:
+    step = run("({ toJSON() { tools.danger({}); return 'result' } })")
+    assert (step.status, step.payload, step.calls) == ("done", "result", [])
+
+
 def test_overriding_the_builtins_disturbs_neither_calls_nor_results() -> None:
     """ESC-09, ESC-22, ESC-23"""
     source = """

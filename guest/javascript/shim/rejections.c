@@ -1,3 +1,5 @@
+#include <stdio.h>
+
 #include "guest.h"
 
 enum { MAX_REJECTIONS = 16 };
@@ -32,4 +34,9 @@ void rejections_report(JSContext *ctx) {
         JS_FreeValue(ctx, rejected[i]);
     }
     rejected_count = 0;
+    if (!more) return;
+    char text[64];
+    int len = snprintf(text, sizeof text, "… and %u more unhandled promise rejections", (unsigned)more);
+    output_log("warn", text, (size_t)len);
+    more = 0;
 }

@@ -105,6 +105,7 @@ static uint64_t fail_thrown(JSValue error) {
         JS_FreeValue(guest_ctx, error);
         return fail_memory();
     }
+    if (JS_IsUninitialized(error)) return fail_plain("internal", "the engine stopped without an error");
     JS_SetMemoryLimit(guest_rt, 0);
     return fail(&(Failure){.code = engine_is_stack_error(error) ? "stack_exhausted" : "script_error", .error = error});
 }
@@ -138,6 +139,8 @@ static uint64_t complete(JSValueConst value) {
     if (status != ENCODE_OK) return refuse_result(status, &problem);
     fill_bin_header(&output, start);
     output.limit = 0;
+    /* what a toJSON asked for while the result was written is not made any more */
+    tools_step_done();
     return finish_output() ? packed_output(&output) : fail_memory();
 }
 
