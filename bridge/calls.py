@@ -69,6 +69,6 @@ class CallJournal(Protocol):
         returns; an exception here stops the call before anything left."""
         ...
 
-    async def finished(self, record: CallRecord) -> None:
-        """The call has ended. Shielded from cancellation."""
+    def finished(self, record: CallRecord) -> None:
+        """The call has ended. This does not wait, so that no cancellation can come between."""
         ...

@@ -100,7 +100,7 @@ class _Call:
         if record.side_effect != "read":
             await self._calls.journal.sending(facts(self._call.id, record) | {"outcome": "sending"})
 
-    async def finished(self, record: CallRecord) -> None:
+    def finished(self, record: CallRecord) -> None:
         self._close(record)
 
     def _close(self, record: CallRecord) -> None:

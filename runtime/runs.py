@@ -274,7 +274,7 @@ class _Direct:
         if record.side_effect != "read":
             await self._store.sending(call_row(NO_RUN, facts(self._id, record) | {"outcome": "sending"}))
 
-    async def finished(self, record: CallRecord) -> None:
+    def finished(self, record: CallRecord) -> None:
         self._store.called(call_row(NO_RUN, facts(self._id, record)))
 
 

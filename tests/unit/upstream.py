@@ -191,6 +191,6 @@ class Journal:
     async def sending(self, record: CallRecord) -> None:
         self.heard.append(("sending", record.outcome))
 
-    async def finished(self, record: CallRecord) -> None:
+    def finished(self, record: CallRecord) -> None:
         self.heard.append(("finished", record.outcome))
         self.records.append(record)
