@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any
 
 
@@ -11,11 +11,11 @@ class Metrics:
 
     def __init__(self) -> None:
         self._answers: Counter[tuple[str, int]] = Counter()
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
 
     def note(self, operation: str, status: int, seconds: float) -> None:
         self._answers[operation, status] += 1
-        self._seconds[operation] += seconds  # type: ignore[assignment]  # a Counter sums floats just as well
+        self._seconds[operation] += seconds
 
     def text(self, health: dict[str, Any]) -> str:
         lines = [
