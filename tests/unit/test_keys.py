@@ -34,7 +34,7 @@ async def test_a_key_is_found_and_only_its_digest_is_stored(tmp_path: Path) -> N
     assert (found.id, found.name) == (row.id, "laptop")
     assert row.digest == hashlib.sha256(key.encode()).digest()
     await database.close()
-    for file in tmp_path.iterdir():
+    for file in list(tmp_path.iterdir()):  # noqa: ASYNC240
         assert key.encode() not in file.read_bytes()
 
 
