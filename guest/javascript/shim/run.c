@@ -4,7 +4,7 @@
 
 #include "guest.h"
 
-enum { HEADROOM = 1 << 20, LEAST_HEAP = 256 << 10 };
+enum { HEADROOM = 1 << 20, LEAST_HEAP = 256 << 10, FIRST_COLLECTION = 4 << 20 };
 enum { STATUS_DONE = 0, STATUS_PENDING = 1, STATUS_FAILED = 2 };
 
 typedef struct {
@@ -231,8 +231,16 @@ static size_t engine_budget(size_t memory_bytes) {
     return memory_bytes > other + least ? memory_bytes - other : least;
 }
 
+/* The first collection comes late: it writes to every object, and so to every page, of the image. */
+static void apply_memory_limit(size_t memory_bytes) {
+    size_t budget = engine_budget(memory_bytes), allocated = engine_allocated(guest_ctx);
+    size_t half = (budget - allocated) / 2;
+    JS_SetMemoryLimit(guest_rt, budget);
+    JS_SetGCThreshold(guest_rt, allocated + (half < FIRST_COLLECTION ? half : FIRST_COLLECTION));
+}
+
 static void apply_limits(const Limits *limits) {
-    JS_SetMemoryLimit(guest_rt, engine_budget(clamp_size(limits->memory_bytes)));
+    apply_memory_limit(clamp_size(limits->memory_bytes));
     JS_SetInterruptHandler(guest_rt, interrupted, NULL);
     uint64_t calls = limits->bridge_calls;
     tools_limits(calls > INT32_MAX ? INT32_MAX : (uint32_t)calls, clamp_size(limits->call_args_bytes));
