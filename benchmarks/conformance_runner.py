@@ -153,22 +153,25 @@ class Report(unittest.TestResult):
         print(test.id())
 
 
-def each(suite):
-    for part in suite:
-        if isinstance(part, unittest.TestSuite):
-            yield from each(part)
-        else:
-            yield part
-
-
-import test.support  # noqa: E402  # found by the Finder above
-
-test.support.use_resources = []  # what needs gigabytes, minutes or a network
-os.getuid = lambda: 0
 ENDS = {
     "test_highly_nested_objects_encoding": "ends the isolate: freeing what is nested 100 000 deep overflows its stack",
 }
 """Tests after which there is no isolate left to go on in; they count as failed."""
+
+
+def without(suite):
+    """The suite without the tests of ENDS, each counted as run."""
+    kept = unittest.TestSuite()
+    for part in suite:
+        if isinstance(part, unittest.TestSuite):
+            kept.addTest(without(part))
+        elif reason := ENDS.get(getattr(part, "_testMethodName", "")):
+            problems.append([part.id(), reason])
+            counts["ran"] += 1
+        else:
+            kept.addTest(part)
+    return kept
+
 
 report = Report()
 for name in input["tests"]:
@@ -179,12 +182,7 @@ for name in input["tests"]:
         problems.append([name, f"not imported: {type(e).__name__}: {e}"])
         counts["ran"] += 1
         continue
-    for case in list(each(suite)):
-        if reason := ENDS.get(getattr(case, "_testMethodName", "")):
-            problems.append([case.id(), reason])
-            counts["ran"] += 1
-        else:
-            before = report.testsRun
-            case.run(report)
-            counts["ran"] += report.testsRun - before
+    before = report.testsRun
+    without(suite).run(report)
+    counts["ran"] += report.testsRun - before
 return {**counts, "problems": problems[:60]}

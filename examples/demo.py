@@ -19,6 +19,7 @@ from examples.petstore import server as petstore
 from executor import Executor
 from executor.cli import output
 from guest import images
+from runtime.engine.modules import ModuleCache
 
 SCRIPTS = {"typescript": Path(__file__).with_name("pets.ts"), "python": Path(__file__).with_name("report.py")}
 
@@ -73,8 +74,9 @@ async def main(language: str) -> int:
 
 
 def build_python_image() -> None:
-    """Once; takes a minute or two."""
+    """Built and compiled once; takes a minute or two."""
     images.build(progress=lambda line: output.say(f"  {line}", "quiet"), sets=("python",))
+    ModuleCache().compiled(images.load("python").wasm)
 
 
 if __name__ == "__main__":

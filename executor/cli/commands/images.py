@@ -14,7 +14,7 @@ from executor.cli.options import Flag
 async def build(
     only: Literal["all", "javascript", "python"] = "all", /, *, target: Path | None = None, json: Flag = False
 ) -> None:
-    """Build the guest images from their pinned packages, unless they are built already.
+    """Build the guest images from their pinned packages and compile them for this machine, unless that is done already.
 
     The Python image takes a minute or two; without it, it is built when the first Python script runs.
 
@@ -30,6 +30,7 @@ async def build(
     from executor.cli import output
     from guest import images, toolchain
     from guest.wasm import MalformedModule
+    from runtime.engine.modules import ModuleCache
 
     sets = images.SETS if only == "all" else (only,)
     progress = partial(output.say, style="quiet")
@@ -44,6 +45,9 @@ async def build(
             made = await asyncio.to_thread(images.build, target, sets=sets[:1])
     except (toolchain.BuildFailed, MalformedModule) as e:
         raise ConfigError(f"the images cannot be built: {e}") from None
+    for name in made.images:
+        progress(f"  {name}: compiling for this machine")
+        await asyncio.to_thread(ModuleCache().compiled, images.load(name).wasm)
     _show(made.as_dict(), json)
 
 
