@@ -22,7 +22,7 @@ from bridge.wire.errors import ExecutorError, ToolError, Unserializable
 from catalog.kinds.code import Code
 from catalog.model import Integration, Tool, ToolValue
 from catalog.registry import Registry
-from catalog.validate import Check, checker
+from catalog.validate import Check, checked, checker
 
 __all__ = ["CallContext", "CallJournal", "CallOutcome", "CallRecord", "Door", "ToolProxy"]
 
@@ -134,7 +134,7 @@ class ToolProxy:
         gather = getattr(integration, "gather", None)
         if gather is not None:
             args = gather(tool, args)
-        self._validate(tool, args)
+        await self._validate(ctx, tool, args)
         self._decide(tool, record)
 
         async def announce() -> None:
@@ -158,12 +158,13 @@ class ToolProxy:
         assert installed is not None
         return installed.integration
 
-    def _validate(self, tool: Tool, args: dict[str, Any]) -> None:
+    async def _validate(self, ctx: CallContext, tool: Tool, args: dict[str, Any]) -> None:
         known = self._checks.get(tool.path)
         if known is None or known[0] is not tool:
             trusted = isinstance(self._integration(tool), Code)
             known = self._checks[tool.path] = (tool, checker(tool.input_schema, tool.definitions, trusted=trusted))
-        if known[1] is not None and (problem := known[1](args)) is not None:
+        problem = None if known[1] is None else await checked(known[1], args, ctx.deadline)
+        if problem is not None:
             raise ToolError("invalid_arguments", problem, hint=f"tools.describe({tool.path!r}) shows what it takes.")
 
     def _decide(self, tool: Tool, record: CallRecord) -> None:

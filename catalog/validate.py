@@ -1,60 +1,105 @@
 """Arguments against a tool's schema: what is wrong, in words a caller can act on.
 
 A schema may come from a stranger's document and the arguments from a stranger's script, so the check is bounded: no
-reference is ever fetched, document-supplied regular expressions are not run, and the work on recursive schemas is
-counted.
+reference is ever fetched, document-supplied regular expressions are not run, every step is counted, and what takes
+more than a moment happens in a thread.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
-import referencing
-from jsonschema import Draft202012Validator, ValidationError, validators
-from jsonschema.exceptions import SchemaError, best_match
+import anyio
+import anyio.to_thread
+from anyio.lowlevel import RunVar
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
 
+from catalog.fitting import compiled
 from catalog.model import Schema
+from catalog.work import Fit, Misfit, TooMuchWork, Unusable, Work
 
-__all__ = ["Check", "SchemaError", "bounded", "checker", "closed", "references", "unknown"]
+__all__ = ["Check", "SchemaError", "bounded", "checked", "checker", "closed", "references", "unknown"]
 
-STEPS: Final = 2_000
-STEPS_PER_NODE: Final = 20
-"""References followed for one set of arguments: so many at least, and so many for each of their values."""
+AT_ONCE: Final = 1_000
+"""Steps that the event loop can spare: about a millisecond."""
+STEPS: Final = 200_000
+STEPS_PER_NODE: Final = 8
+"""Steps for one set of arguments: so many at least, and so many for each of their values."""
 MAX_MESSAGE: Final = 400
+MAX_SHOWN: Final = 80
 
 _UNBOUNDED: Final = frozenset({"pattern", "patternProperties", "uniqueItems", "format"})
 _NAMED: Final = frozenset({"properties", "$defs", "dependentSchemas"})
 _OPAQUE: Final = frozenset({"enum", "const", "default", "examples", "required"})
-_NOTHING_ELSE: Final = referencing.Registry[Any]()
-
-Check = Callable[[Any], str | None]
-
-
-class TooMuchWork(Exception):
-    """Raised when the schema makes the check of these arguments run away."""
+_TOO_MUCH: Final = "There is too much in the arguments to check it against the tool's schema. Send less at a time."
+_TOO_LATE: Final = "There was no time left to check the arguments against the tool's schema."
+_TOO_DEEP: Final = "The arguments are nested too deeply to be checked against the tool's schema."
+_one_at_a_time: RunVar[anyio.CapacityLimiter] = RunVar("checks_in_threads")
 
 
-class _Work:
-    """The check under way. Checks are synchronous and happen on one thread, so there is only one."""
+class Check:
+    """Called with arguments, says what is wrong with them, or None."""
 
-    definitions: Mapping[str, Any] = {}
-    instance: Any = None
-    followed = 0
-    allowed = STEPS
+    def __init__(self, fit: Fit | None, accepted: list[str] | None) -> None:
+        self._fit = fit
+        self._accepted = accepted
+        self._names = frozenset(accepted or ())
+
+    def __call__(self, args: Any) -> str | None:
+        return self.within(args, Work(_allowance(args)))
+
+    def within(self, args: Any, work: Work, *, partial: bool = False) -> str | None:
+        """As calling it, at the expense of `work`. With `partial`, raises TooMuchWork where that does not suffice."""
+        try:
+            if self._accepted is not None and isinstance(args, dict):
+                work.spend(len(args))
+                for key in args:
+                    if key not in self._names:
+                        return unknown(key, self._accepted)
+            misfit = None if self._fit is None else self._fit(args, work)
+        except TooMuchWork:
+            if partial:
+                raise
+            return _TOO_MUCH
+        except RecursionError:
+            return _TOO_DEEP
+        return None if misfit is None else _words(misfit)
 
 
-def _follow(validator: Any, ref: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-    """`$ref` into the definitions at hand: no resolver, a counter, and nothing outside them."""
-    _Work.followed += 1
-    if _Work.followed > _Work.allowed:
-        _Work.allowed = STEPS + STEPS_PER_NODE * _nodes(_Work.instance)
-        if _Work.followed > _Work.allowed:
-            raise TooMuchWork
-    target = _Work.definitions.get(ref[8:]) if isinstance(ref, str) and ref.startswith("#/$defs/") else None
-    if target is not None:
-        yield from validator.descend(instance, target)
+async def checked(check: Check, value: Any, deadline: float | None = None) -> str | None:
+    """What `check` says of `value`. Other tasks go on meanwhile; being cancelled ends the work, and so does `deadline`
+    on the event loop's clock."""
+    try:
+        return check.within(value, Work(AT_ONCE), partial=True)
+    except TooMuchWork:
+        pass
+    work = Work(0, pauses=True)
+
+    def whole() -> str | None:
+        work.grant(_allowance(value))
+        return check.within(value, work)
+
+    try:
+        limiter = _one_at_a_time.get()
+    except LookupError:
+        # Threads that compute take turns with the event loop, so there is never more than one of them.
+        limiter = anyio.CapacityLimiter(1)
+        _one_at_a_time.set(limiter)
+    try:
+        with anyio.CancelScope(deadline=math.inf if deadline is None else deadline):
+            return await anyio.to_thread.run_sync(whole, abandon_on_cancel=True, limiter=limiter)
+        return _TOO_LATE
+    finally:
+        work.stop()
+
+
+def _allowance(value: Any) -> int:
+    return STEPS + STEPS_PER_NODE * _nodes(value)
 
 
 def _nodes(value: Any) -> int:
@@ -64,12 +109,9 @@ def _nodes(value: Any) -> int:
         count += 1
         if isinstance(part, dict):
             stack.extend(part.values())
-        elif isinstance(part, list):
+        elif isinstance(part, (list, tuple)):
             stack.extend(part)
     return count
-
-
-_Validator: Final[Any] = validators.extend(Draft202012Validator, {"$ref": _follow})  # type: ignore[no-untyped-call]
 
 
 def references(node: Any) -> Iterator[str]:
@@ -99,10 +141,10 @@ def closed(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
 
 
 def checker(schema: Schema | None, definitions: Mapping[str, Schema], *, trusted: bool = False) -> Check | None:
-    """A function from arguments to what is wrong with them, or None where nothing can be.
+    """The check of arguments against `schema`, or None where nothing can be wrong.
 
-    `trusted` schemas are the operator's own and are applied whole; others are made safe first. Raises SchemaError when
-    the schema is not one.
+    `trusted` schemas are the operator's own and are applied whole; others are made safe first, and what makes no sense
+    in them is passed over. Raises SchemaError when a trusted schema is not one, or holds what cannot be applied.
     """
     if schema is None:
         return None
@@ -112,47 +154,79 @@ def checker(schema: Schema | None, definitions: Mapping[str, Schema], *, trusted
     else:
         whole = bounded(whole)
         uncircled(whole)
-    accepted = list(whole.get("properties", {})) if whole.get("additionalProperties") is False else None
-    validator = (Draft202012Validator if trusted else _Validator)(whole, registry=_NOTHING_ELSE)
-
-    def check(args: Any) -> str | None:
-        if accepted is not None and isinstance(args, dict):
-            for key in args:
-                if key not in accepted:
-                    return unknown(key, accepted)
-        _Work.definitions, _Work.instance = whole.get("$defs", {}), args
-        _Work.followed, _Work.allowed = 0, STEPS
-        try:
-            error = best_match(validator.iter_errors(args))
-        except (TooMuchWork, RecursionError):
-            return "The arguments are nested too deeply to be checked against the tool's schema."
-        except (SchemaError, referencing.exceptions.Unresolvable, TypeError, ValueError):
-            # A document's schema that cannot be applied must not make its operation uncallable.
-            return None
-        return None if error is None else _words(error)
-
-    return check
+    properties = whole.get("properties", {})
+    accepted = None
+    if whole.get("additionalProperties") is False and isinstance(properties, dict) and "patternProperties" not in whole:
+        accepted = list(properties)
+    try:
+        return Check(compiled(whole, strict=trusted), accepted)
+    except Unusable as e:
+        raise SchemaError(str(e)) from None
 
 
-def unknown(key: Any, accepted: list[str]) -> str:
+def unknown(key: Any, accepted: list[str], within: str = "") -> str:
     """The refusal of an argument that the tool does not have."""
     names = ", ".join(accepted[:40]) + (f" and {len(accepted) - 40} more" if len(accepted) > 40 else "")
     near = get_close_matches(str(key)[:80], accepted[:500], n=1)
     guess = f" Did you mean {near[0]}?" if near else ""
-    return f"Unknown argument {str(key)[:80]!r}.{guess} " + (f"Accepted: {names}." if names else "It takes none.")
+    return f"Unknown argument {str(key)[:80]!r}{within}.{guess} " + (
+        f"Accepted: {names}." if names else "It takes none."
+    )
 
 
-def _words(error: ValidationError) -> str:
-    where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path).lstrip(".")
-    if error.validator == "required" and isinstance(error.instance, dict):
-        wanted: Any = error.validator_value
-        missing = [str(name) for name in wanted if name not in error.instance]
-        within = f" in {where}" if where else ""
-        return f"Missing {', '.join(missing)}{within}."[:MAX_MESSAGE]
-    message = error.message
-    if len(message) > MAX_MESSAGE:
-        message = f"not what the schema asks for ({error.validator})"
+def _words(misfit: Misfit) -> str:
+    steps = reversed(misfit.path)
+    where = "".join(f"[{step}]" if isinstance(step, int) else f".{step[:MAX_SHOWN]}" for step in steps).lstrip(".")
+    within = f" in {where}" if where else ""
+    if misfit.keyword == "required":
+        return f"Missing {', '.join(misfit.wanted)}"[:MAX_MESSAGE] + f"{within}."[:MAX_MESSAGE]
+    if misfit.keyword == "additionalProperties":
+        return unknown(misfit.value, misfit.wanted, within)
+    message = f"{shown(misfit.value)} {_SAYS[misfit.keyword](misfit.wanted)}"[:MAX_MESSAGE]
     return f"{where}: {message}."[: MAX_MESSAGE + 100] if where else f"{message}."
+
+
+def shown(value: Any) -> str:
+    """`value` as JSON where that is short, and what it is otherwise."""
+    if isinstance(value, str):
+        text = json.dumps(value[:MAX_SHOWN], ensure_ascii=False) + ("…" if len(value) > MAX_SHOWN else "")
+        return text.encode("utf-8", "backslashreplace").decode()
+    if value is None or isinstance(value, (bool, int, float)):
+        return json.dumps(value)[:MAX_SHOWN]
+    if isinstance(value, (list, tuple)):
+        return f"an array of {len(value)}" if value else "an empty array"
+    if isinstance(value, dict):
+        return "an object"
+    return "a value in bytes" if isinstance(value, bytes) else "a value that JSON does not have"
+
+
+def _bound(text: str) -> Callable[[Any], str]:
+    return lambda wanted: text.format(shown(wanted))
+
+
+_SAYS: Final[Mapping[str, Callable[[Any], str]]] = {
+    "type": lambda kinds: "is not of type " + " or ".join(kinds),
+    "enum": lambda allowed: "is not one of " + ", ".join(map(shown, allowed[:40])),
+    "const": _bound("is not {}"),
+    "minimum": _bound("is less than the minimum of {}"),
+    "maximum": _bound("is more than the maximum of {}"),
+    "exclusiveMinimum": _bound("is not more than {}"),
+    "exclusiveMaximum": _bound("is not less than {}"),
+    "multipleOf": _bound("is not a multiple of {}"),
+    "minLength": _bound("is shorter than {} characters"),
+    "maxLength": _bound("is longer than {} characters"),
+    "minItems": _bound("has fewer than {} items"),
+    "maxItems": _bound("has more than {} items"),
+    "minProperties": _bound("has fewer than {} properties"),
+    "maxProperties": _bound("has more than {} properties"),
+    "pattern": _bound("does not match the pattern {}"),
+    "contains": lambda _: "does not hold the items that the schema asks for",
+    "uniqueItems": lambda _: "holds an item twice",
+    "anyOf": _bound("fits none of the {} forms that the schema allows"),
+    "oneOf": _bound("fits {} forms of which the schema allows one at a time"),
+    "not": lambda _: "is what the schema excludes",
+    "false": lambda _: "may not be given",
+}
 
 
 def bounded(schema: Any) -> Any:
@@ -169,7 +243,7 @@ def bounded(schema: Any) -> Any:
         return {}
     out: Schema = {}
     for key, value in schema.items():
-        if key in _UNBOUNDED:
+        if key in _UNBOUNDED or (key == "additionalProperties" and "patternProperties" in schema):
             continue
         if key in _OPAQUE:
             out[key] = value

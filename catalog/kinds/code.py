@@ -11,7 +11,7 @@ import anyio.to_thread
 
 from bridge.wire.errors import ToolError
 from catalog.model import Connection, Manifest, Outbound, Tool, ToolValue
-from catalog.validate import Check
+from catalog.validate import Check, checked
 
 Function = Callable[[dict[str, Any]], Any]
 
@@ -51,6 +51,6 @@ class Code:
             value = await anyio.to_thread.run_sync(binding.function, args, abandon_on_cancel=True)
             if inspect.isawaitable(value):
                 value = await value
-        if binding.check_result is not None and (problem := binding.check_result(value)) is not None:
+        if binding.check_result is not None and (problem := await checked(binding.check_result, value)) is not None:
             raise ToolError("internal", f"The tool returned what its output schema does not allow: {problem}")
         return ToolValue(value)
