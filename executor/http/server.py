@@ -31,6 +31,13 @@ LINGER_S: Final = 1.0
 LINGER_BYTES: Final = 4 * 1024 * 1024
 """After an early refusal the peer may still be sending; reading on for a moment lets it see the answer."""
 
+TURNED_AWAY: Final = 256
+"""Connections above the cap that are told so at once; further ones are dropped."""
+_NO_ROOM: Final = (
+    b"HTTP/1.1 503 \r\ncontent-type: application/json\r\ncontent-length: 73\r\nretry-after: 1\r\n"
+    b'connection: close\r\n\r\n{"error":{"code":"overloaded","message":"too many connections are open"}}'
+)
+
 log = structlog.get_logger("executor.http")
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
@@ -55,7 +62,7 @@ class Server:
         host: str,
         port: int,
         max_body: int,
-        max_connections: int = 1024,
+        max_connections: int = 2048,
         timeouts: Timeouts | None = None,
     ) -> None:
         self.app = ASGIWrapper(app)
@@ -72,6 +79,7 @@ class Server:
         self.config.h11_max_incomplete_size = HEAD_BYTES
         self.connections: dict[Connection, None] = {}
         self._listener: asyncio.Server | None = None
+        self._turned_away = 0
 
     async def start(self) -> None:
         """Listen. Afterwards `port` is the real one, also when 0 was asked for."""
@@ -91,7 +99,7 @@ class Server:
         if len(self.connections) >= self.max_connections:
             idle = next((each for each in self.connections if each.idle), None)
             if idle is None:
-                writer.transport.abort()
+                await self._turn_away(reader, writer)
                 return
             idle.abort()
         connection = Connection(self, reader, writer)
@@ -100,6 +108,22 @@ class Server:
             await connection.run()
         finally:
             self.connections.pop(connection, None)
+
+    async def _turn_away(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Say that there is no room, unless too many are being told so already."""
+        if self._turned_away < TURNED_AWAY:
+            self._turned_away += 1
+            try:
+                writer.write(_NO_ROOM)
+                writer.write_eof()
+                async with asyncio.timeout(LINGER_S):
+                    while await reader.read(READ_BYTES):
+                        pass
+            except (OSError, TimeoutError):
+                pass
+            finally:
+                self._turned_away -= 1
+        writer.transport.abort()
 
     async def stop_accepting(self) -> None:
         """Close the listener and the idle connections; requests in flight go on, each the last on its connection."""

@@ -26,7 +26,7 @@ FINISH_S: Final = 3.0
 CANCEL_S: Final = 4.0
 STOP_S: Final = 10.0
 """Whatever happens, the process is gone this long after the first signal."""
-MAX_CONNECTIONS: Final = 1024
+MAX_CONNECTIONS: Final = 2048
 
 
 @dataclass(frozen=True, slots=True)

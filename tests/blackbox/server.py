@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -133,11 +137,19 @@ def body_of(reply: bytes) -> Any:
     return json.loads(reply.partition(b"\r\n\r\n")[2])
 
 
-def environment(home: Path) -> dict[str, str]:
-    """An environment whose configuration and secrets are the test's own."""
+@cache
+def _config_dir() -> str:
+    folder = tempfile.mkdtemp(prefix="executor-tests-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def environment() -> dict[str, str]:
+    """An environment whose keys and settings are the tests' own. One folder of keys serves all of them: compiled
+    images are bound to it, and compiling takes seconds."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("EXECUTOR_")}
     cache = {"EXECUTOR_CACHE_DIR": os.environ["EXECUTOR_CACHE_DIR"]} if "EXECUTOR_CACHE_DIR" in os.environ else {}
-    return kept | cache | {"EXECUTOR_CONFIG_DIR": str(home / "config"), "COLUMNS": "100"}
+    return kept | cache | {"EXECUTOR_CONFIG_DIR": _config_dir(), "COLUMNS": "100"}
 
 
 def cli(
@@ -146,7 +158,7 @@ def cli(
     """Run one command against `home` to its end."""
     return subprocess.run(
         [*COMMAND, *arguments],
-        env=environment(home) | {"EXECUTOR_HOME": str(home)} | dict(env or {}),
+        env=environment() | {"EXECUTOR_HOME": str(home)} | dict(env or {}),
         input=input,
         stdin=subprocess.DEVNULL if input is None else None,
         capture_output=True,
@@ -168,7 +180,7 @@ def serving(home: Path, *arguments: str, preexec: Any = None, env: Mapping[str, 
     with log.open("wb") as stderr:
         process = subprocess.Popen(
             [*COMMAND, "serve", "--port", "0", "--home", str(home), "--json", *arguments],
-            env=environment(home) | dict(env or {}),
+            env=environment() | dict(env or {}),
             stdin=subprocess.DEVNULL,
             stderr=stderr,
             text=True,

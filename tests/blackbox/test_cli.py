@@ -106,7 +106,7 @@ def test_help_is_quick_and_names_every_command(home: Path) -> None:
         assert f" {name} " in done.stdout
     heavy = {"httpx2", "starlette", "hypercorn", "pydantic", "wasmtime", "jsonschema", "cryptography", "structlog"}
     probe = "import sys; from executor.cli.app import run; run(['--help']); print(*sys.modules, file=sys.stderr)"
-    loaded = subprocess.run([COMMAND[0], "-c", probe], capture_output=True, text=True, env=environment(home))
+    loaded = subprocess.run([COMMAND[0], "-c", probe], capture_output=True, text=True, env=environment())
     assert not heavy & set(loaded.stderr.split())
 
 
@@ -223,7 +223,7 @@ def test_a_port_that_is_taken_is_explained(home: Path, server: Server) -> None:
 def test_ctrl_c_ends_a_run_cleanly_and_records_it(home: Path) -> None:
     process = subprocess.Popen(
         [*COMMAND, "run", "-"],
-        env=environment(home) | {"EXECUTOR_HOME": str(home)},
+        env=environment() | {"EXECUTOR_HOME": str(home)},
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -267,7 +267,7 @@ def test_output_into_a_closed_pipe_is_no_defect(home: Path) -> None:
     script.write_text("'x'.repeat(500_000)")
     done = subprocess.run(
         ["sh", "-c", f"{' '.join(COMMAND)} run {script} | head -c 10"],
-        env=environment(home) | {"EXECUTOR_HOME": str(home)},
+        env=environment() | {"EXECUTOR_HOME": str(home)},
         capture_output=True,
         text=True,
     )
@@ -290,7 +290,7 @@ def test_the_doctor_sees_a_key_file_that_others_can_read(home: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "master.key").write_text("x")
     os.chmod(folder / "master.key", 0o644)
-    done = cli(home, "doctor")
+    done = cli(home, "doctor", env={"EXECUTOR_CONFIG_DIR": str(folder)})
     assert done.returncode == 1
     assert "master.key" in done.stdout
     assert "chmod 600" in done.stdout

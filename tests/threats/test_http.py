@@ -134,11 +134,11 @@ def test_a_head_that_never_ends_is_dropped_and_a_body_that_never_ends_is_answere
     assert body_of(reply)["error"]["code"] == "request_timeout"
 
 
-def test_a_thousand_idle_connections_do_not_keep_others_out(server: Server) -> None:
+def test_two_thousand_idle_connections_do_not_keep_others_out(server: Server) -> None:
     """HTTP-06"""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
-    idle = [server.connect() for _ in range(1100)]
+    idle = [server.connect() for _ in range(2100)]
     try:
         assert server.run("1+1")["result"] == 2
     finally:
@@ -583,6 +583,33 @@ def test_nearly_http_never_ends_the_server(server: Server, pieces: list[bytes]) 
     assert b" 500 " not in reply
     assert b" 101 " not in reply
     assert server.process.poll() is None
+
+
+def test_two_thousand_runs_at_once_are_run_or_told_to_come_back(home: Path) -> None:
+    """HTTP-30: nobody is left without an answer, and whoever was refused is told when to come back."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
+    body = b'{"code":"1+1"}'
+    crowd = []
+    try:
+        with serving(home) as server:
+            request = server.head("POST", "/run", JSON, f"Content-Length: {len(body)}") + body
+            for _ in range(2000):
+                crowd.append(server.connect(60))
+                crowd[-1].sendall(request)
+            replies = [until_closed(sock) for sock in crowd]
+            statuses = [status_of(reply) for reply in replies]
+            assert set(statuses) <= {200, 503}
+            assert statuses.count(200) >= 100
+            for reply in replies:
+                if status_of(reply) == 503:
+                    assert b"retry-after: " in reply.lower()
+                    assert body_of(reply)["error"]["code"] == "overloaded"
+            assert server.run("1+1")["result"] == 2
+    finally:
+        for sock in crowd:
+            sock.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
