@@ -187,6 +187,22 @@ def test_an_array_that_a_getter_changes_is_still_written_as_one_array() -> None:
     assert value(source) == {"a": 1, "c": 3}
 
 
+def test_an_object_that_is_being_written_can_be_sent_from_within() -> None:
+    """ESC-12"""
+    source = """
+      const root = { list: [{ toJSON() { tools.a({ root: { n: 1, again: [root.other] } }); emit(root.other); return 'x' } }] };
+      root.other = { deep: [1] }; root.list.push(root.other); root
+    """
+    step = run(source)
+    assert step.payload == {"list": ["x", {"deep": [1]}], "other": {"deep": [1]}}
+    assert step.emitted == [{"deep": [1]}]
+    source = "const o = { a: { toJSON() { try { emit(o); return 'sent' } catch (e) { return e.message } } } }; o"
+    assert run(source).status in ("done", "failed"), "it ends with the stack, not with a trap"
+    source = "const o = {}; o.o = o; for (const n of [1, 2]) try { emit(o) } catch (e) { emit(e.message) } o.o = 1; o"
+    step = run(source)
+    assert (step.payload, step.emitted) == ({"o": 1}, ["emit: $.o: a cycle cannot cross"] * 2)
+
+
 def test_a_proxy_with_endless_keys_is_bounded() -> None:
     """ESC-11"""
     source = "new Proxy({}, {ownKeys: () => Array.from({length: 2 ** 22}, (_, i) => 'k' + i)})"

@@ -117,14 +117,15 @@ static EncodeStatus encode_bigint(Encoder *e, JSValueConst value) {
 }
 
 static EncodeStatus encode_array(Encoder *e, JSValueConst array) {
-    int64_t length;
-    if (JS_GetLength(e->ctx, array, &length) < 0) return ENCODE_THREW;
+    uint32_t count;
+    int64_t length = 0;
+    if (engine_array_slots(array, &count)) length = count;
+    else if (JS_GetLength(e->ctx, array, &length) < 0) return ENCODE_THREW;
     if (length > MAX_NODES) return ENCODE_TOO_LARGE;
     pack_array(e->to, (uint32_t)length);
     e->key[e->depth - 1] = JS_ATOM_NULL;
     for (int64_t i = 0; i < length; i++) {
         e->index[e->depth - 1] = (uint32_t)i;
-        uint32_t count;
         /* asked for anew each time: a getter or toJSON may have changed the array */
         const JSValue *slots = engine_array_slots(array, &count);
         JSValue item = slots && i < count ? JS_DupValue(e->ctx, slots[i]) : JS_GetPropertyInt64(e->ctx, array, i);
@@ -284,7 +285,7 @@ static int call_to_json(Encoder *e, JSValueConst object, JSValue *to) {
 
 static EncodeStatus encode_parts(Encoder *e, JSValueConst value, EngineKind kind) {
     if (kind == KIND_MAP || kind == KIND_SET) return encode_entries(e, value, kind == KIND_MAP);
-    int array = kind == KIND_NUMBERS ? 1 : engine_is_array(e->ctx, value);
+    int array = kind == KIND_NUMBERS || kind == KIND_ARRAY ? 1 : engine_is_array(e->ctx, value);
     if (array < 0) return ENCODE_THREW;
     if (array) return encode_array(e, value);
     return encode_own(e, value, kind == KIND_ERROR);
@@ -297,17 +298,24 @@ static const char *opaque_reason(JSValueConst value) {
     return "an object of this kind cannot cross";
 }
 
+static bool is_inside(const Encoder *e, JSValueConst value) {
+    for (int i = 0; i < e->depth; i++)
+        if (JS_VALUE_GET_PTR(e->parent[i]) == JS_VALUE_GET_PTR(value)) return true;
+    return false;
+}
+
 static EncodeStatus encode_container(Encoder *e, JSValueConst value, EngineKind kind) {
     if (e->depth >= MAX_DEPTH_OUT) return refuse(e, "nested deeper than 100 levels");
-    for (int i = 0; i < e->depth; i++)
-        if (JS_VALUE_GET_PTR(e->parent[i]) == JS_VALUE_GET_PTR(value)) return refuse(e, "a cycle cannot cross");
+    /* a mark may be that of another encoder, which a toJSON interrupted */
+    bool marked = engine_mark(value, true);
+    if (marked && is_inside(e, value)) return refuse(e, "a cycle cannot cross");
     e->key[e->depth] = JS_ATOM_NULL;
     e->index[e->depth] = 0;
     e->parent[e->depth] = value;
     e->depth++;
     EncodeStatus status = encode_parts(e, value, kind);
-    /* after a refusal the path stays as it was there; encoders are not used again */
     e->depth--;
+    engine_mark(value, marked);
     return status;
 }
 

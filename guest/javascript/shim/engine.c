@@ -145,6 +145,13 @@ const JSValue *engine_array_slots(JSValueConst array, uint32_t *count) {
     return object->u.array.u.values;
 }
 
+bool engine_mark(JSValueConst object, bool set) {
+    /* the engine's own use of this bit is its serialisation, which nothing here calls */
+    bool was = as_object(object)->tmp_mark;
+    as_object(object)->tmp_mark = set;
+    return was;
+}
+
 bool engine_entries_next(JSContext *ctx, JSValueConst collection, void **cursor, JSValue *key, JSValue *value) {
     JSMapState *state = as_object(collection)->u.map_state;
     JSMapRecord *record = *cursor;

@@ -70,6 +70,9 @@ JSValue engine_new_array(JSContext *ctx, uint32_t count, JSValue **slots);
 /* The element slots of a plain array, or NULL when it has to be read through property access. */
 const JSValue *engine_array_slots(JSValueConst array, uint32_t *count);
 
+/* A mark on an object while an encoder is inside it. Sets it and tells whether it was set before. */
+bool engine_mark(JSValueConst object, bool set);
+
 /* Walks a Map or Set. `*cursor` starts NULL; true while `key` and `value` (both owned) hold the next entry. The
    walk survives changes to the collection; call engine_entries_end with the cursor when stopping early. */
 bool engine_entries_next(JSContext *ctx, JSValueConst collection, void **cursor, JSValue *key, JSValue *value);
