@@ -153,6 +153,10 @@ class Report(unittest.TestResult):
         print(test.id())
 
 
+import test.support  # noqa: E402  # found by the Finder above
+
+test.support.use_resources = []  # what needs gigabytes, minutes or a network
+
 ENDS = {
     "test_highly_nested_objects_encoding": "ends the isolate: freeing what is nested 100 000 deep overflows its stack",
 }
