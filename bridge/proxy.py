@@ -16,7 +16,7 @@ from bridge.discovery import Discovery
 from bridge.outbound import Passage
 from bridge.policy import Policy
 from bridge.scrub import Scrubber
-from bridge.values import encoded
+from bridge.values import TooDeep, encoded
 from bridge.wire import codec
 from bridge.wire.errors import ExecutorError, ToolError, Unserializable
 from catalog.kinds.code import Code
@@ -240,7 +240,7 @@ class ToolProxy:
                 details={"limit": ctx.value_bytes, "size": len(data)},
             )
         if meta:
-            data = _encoded({"value": result, "http": http})
+            data = _with_facts(data, http)
         return CallOutcome(result, http, record, data)
 
 
@@ -258,8 +258,15 @@ def _size(args: Any) -> int:
 def _encoded(value: Any) -> bytes:
     try:
         return encoded(value)
+    except TooDeep as e:
+        raise ToolError("too_large", f"The answer is {e.message}.", hint="Ask for less, or for fewer fields.") from None
     except Unserializable as e:
         raise ToolError("internal", f"The tool returned {e.message} at {e.path}, which cannot cross.") from None
+
+
+def _with_facts(data: bytes, http: Any) -> bytes:
+    """The msgpack of `{value, http}`, around the value's own."""
+    return b"\x82" + codec.encode("value") + data + codec.encode("http") + _encoded(http)
 
 
 def _opaque(error: Exception, tool: Tool) -> ToolError:

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from bridge.wire import codec
 from bridge.wire.errors import Unserializable
 
+MAX_BITS: Final = 10_000
+"""Of an integer whose digits are written out; Python itself refuses somewhat longer ones."""
+
+
+class TooDeep(Unserializable):
+    """Raised when a value is nested deeper than a guest takes."""
+
 
 def encoded(value: Any) -> bytes:
-    """`value` as msgpack. Lone surrogates become U+FFFD, tuples lists, integers beyond 64 bits the nearest number.
+    """`value` as msgpack. Lone surrogates become U+FFFD, tuples lists, integers beyond 64 bits their decimal digits.
 
-    Raises Unserializable for what has no form at all.
+    Raises Unserializable for what has no form at all, TooDeep for what is nested too deeply.
     """
     try:
-        return codec.encode(value, parsed=True)
+        data = codec.encode(value, parsed=True)
     except Unserializable:
+        if codec.too_deep(value):
+            raise _too_deep() from None
         return codec.encode(_mended(value))
+    if codec.too_deep(value, data):
+        raise _too_deep()
+    return data
+
+
+def _too_deep() -> TooDeep:
+    return TooDeep(f"nested deeper than {codec.VALUE_DEPTH} levels")
 
 
 def _mended(value: Any, depth: int = 0) -> Any:
@@ -27,10 +43,8 @@ def _mended(value: Any, depth: int = 0) -> Any:
     if isinstance(value, bool):
         return value
     if isinstance(value, int) and not codec.INT_MIN <= value <= codec.INT_MAX:
-        try:
-            return float(value)
-        except OverflowError:
-            return str(value) if value.bit_length() < 10_000 else value
+        # A number would lose digits, and such integers are identifiers more often than amounts.
+        return str(value) if value.bit_length() < MAX_BITS else value
     if isinstance(value, (list, tuple)):
         return [_mended(item, depth + 1) for item in value]
     if isinstance(value, dict):

@@ -16,6 +16,9 @@ from bridge.wire.errors import FrameError, Unserializable
 MAX_DEPTH: Final = 128
 """Deepest nesting of a value. The guest's encoder stops at 100; msgpack itself stops at 512."""
 
+VALUE_DEPTH: Final = 100
+"""Deepest nesting of a tool's answer: what comes in can also go out again."""
+
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**64 - 1
 
@@ -77,6 +80,32 @@ def encode(value: Any, *, parsed: bool = False) -> bytes:
         raise Unserializable("the value cannot cross the bridge") from None
     assert isinstance(data, bytes)
     return data
+
+
+_SHALLOW: Final = bytes(one for one in range(256) if not (0x80 <= one < 0xA0 or 0xDC <= one < 0xE0))
+
+
+def too_deep(value: Any, data: bytes | None = None) -> bool:
+    """Whether `value` is nested deeper than VALUE_DEPTH. `data`, its msgpack, answers for most values at once: it holds
+    fewer bytes that can begin an array or a map."""
+    if data is not None and len(data.translate(None, _SHALLOW)) <= VALUE_DEPTH:
+        return False
+    level: list[Any] = [value]
+    for _ in range(VALUE_DEPTH):
+        within: dict[int, Any] = {}
+        for part in level:
+            kind = type(part)
+            if kind is dict:
+                within |= {id(item): item for item in part.values() if type(item) in _CONTAINERS}
+            elif kind is list or kind is tuple:
+                within |= {id(item): item for item in part if type(item) in _CONTAINERS}
+        if not within:
+            return False
+        level = list(within.values())
+    return True
+
+
+_CONTAINERS: Final = frozenset({dict, list, tuple})
 
 
 def check(value: Any, *, json: bool = False) -> None:

@@ -8,6 +8,7 @@ import math
 import re
 from typing import Any, Final, NoReturn
 
+from bridge.wire import codec
 from bridge.wire.errors import ToolError
 from catalog.model import OutboundResponse, ToolValue
 
@@ -39,34 +40,58 @@ def is_json(media: str) -> bool:
 
 
 def value_of(response: OutboundResponse) -> Any:
-    """The body as the caller gets it; None when it is empty. JSON that does not parse comes as text."""
+    """The body as the caller gets it; None when it is empty. JSON says its last word for a key that comes twice.
+
+    Raises ToolError: upstream_error for JSON that is none, too_large for JSON that is nested too deeply.
+    """
     if not response.body:
         return None
     media, charset = media_of(response)
     if is_json(media):
-        parsed = _json(response.body)
-        return _text(response.body, charset) if parsed is _NOT_JSON else parsed
+        try:
+            return _json(response.body, charset)
+        except ValueError:
+            raise _unreadable(response, charset) from None
+        except RecursionError:
+            raise _too_deep(response) from None
     if not media:
-        parsed = _json(response.body)
-        return _guessed(response.body) if parsed is _NOT_JSON else parsed
+        try:
+            return _json(response.body, None)
+        except ValueError:
+            return _guessed(response.body)
+        except RecursionError:
+            raise _too_deep(response) from None
     if media.startswith("text/") or media in _TEXTUAL or media.endswith("+xml"):
         return _text(response.body, charset)
     return response.body
 
 
-_NOT_JSON: Final = object()
+def _unreadable(response: OutboundResponse, charset: str | None) -> ToolError:
+    return ToolError(
+        "upstream_error",
+        "The answer says that it is JSON, and it is not.",
+        hint="The request was made and answered; details.body is how the answer begins.",
+        details={"body": _text(response.body[:MAX_TEXT], charset)},
+        status=response.status,
+    )
 
 
-def _json(body: bytes) -> Any:
+def _too_deep(response: OutboundResponse) -> ToolError:
+    return ToolError(
+        "too_large", f"The answer is nested deeper than {codec.VALUE_DEPTH} levels.", status=response.status
+    )
+
+
+def _json(body: bytes, charset: str | None) -> Any:
+    """Raises ValueError for what is not JSON, RecursionError for what is nested too deeply."""
+    text: str | bytes = body
+    if charset is not None and not charset.lower().startswith("utf"):
+        text = _text(body, charset)
     try:
-        return json.loads(body, parse_constant=_refuse, parse_float=_float)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        # An integer of thousands of digits: the nearest number, as JavaScript reads it.
-        return json.loads(body, parse_constant=_refuse, parse_int=_long, parse_float=_float)
-    except (ValueError, RecursionError):
-        return _NOT_JSON
+        return json.loads(text, parse_constant=_refuse, parse_float=_float)
+    except ValueError:
+        # Perhaps for an integer of thousands of digits, which Python does not read.
+        return json.loads(text, parse_constant=_refuse, parse_int=_long, parse_float=_float)
 
 
 def _refuse(name: str) -> NoReturn:
@@ -78,8 +103,8 @@ def _float(text: str) -> float | str:
     return number if math.isfinite(number) else text
 
 
-def _long(digits: str) -> int | float | str:
-    return int(digits) if len(digits) <= 20 else _float(digits)
+def _long(digits: str) -> int | str:
+    return int(digits) if len(digits) <= 20 else digits
 
 
 def _guessed(body: bytes) -> str | bytes:
@@ -91,12 +116,12 @@ def _guessed(body: bytes) -> str | bytes:
 
 def _text(body: bytes, charset: str | None) -> str:
     try:
-        codec = codecs.lookup(charset or "utf-8")
-        if not codec._is_text_encoding:
-            codec = codecs.lookup("utf-8")
+        coding = codecs.lookup(charset or "utf-8")
+        if not coding._is_text_encoding:
+            coding = codecs.lookup("utf-8")
     except (LookupError, ValueError):
-        codec = codecs.lookup("utf-8")
-    return body.decode(codec.name, "replace").removeprefix("\ufeff")
+        coding = codecs.lookup("utf-8")
+    return body.decode(coding.name, "replace").removeprefix("\ufeff")
 
 
 def http_facts(response: OutboundResponse) -> dict[str, Any]:
@@ -119,7 +144,7 @@ def shaped(response: OutboundResponse, *, connection: str) -> ToolValue:
 
 def failure(response: OutboundResponse, *, connection: str) -> ToolError:
     """What the upstream said, as a ToolError that a script can act on."""
-    body = value_of(response)
+    body = _said(response)
     details: dict[str, Any] = {"body": _cut(body)}
     for name in ("location", "retry-after", "x-request-id"):
         value = response.header(name)
@@ -139,6 +164,15 @@ def failure(response: OutboundResponse, *, connection: str) -> ToolError:
     return ToolError(
         "upstream_error", text, hint=_hint(status, response), details=details, status=status, retryable=_again(status)
     )
+
+
+def _said(response: OutboundResponse) -> Any:
+    """The body of a refusal: as the value that it says to be, and as text where it is not."""
+    try:
+        body = value_of(response)
+    except ToolError:
+        body = None
+    return _text(response.body, media_of(response)[1]) if body is None or codec.too_deep(body) else body
 
 
 def _again(status: int) -> bool:

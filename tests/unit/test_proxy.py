@@ -173,7 +173,7 @@ async def test_a_value_that_cannot_cross_names_its_place_and_one_that_can_be_men
         "set": ({"rows": [{1, 2}]}, None),
         "tuple": ((1, (2,)), [1, [2]]),
         "surrogate": ("a\ud800b", "a\ufffdb"),
-        "huge": (2**80, float(2**80)),
+        "huge": (2**80, str(2**80)),
         "exact": (2**63, 2**63),
     }
     async with toolbox() as box:
@@ -183,6 +183,24 @@ async def test_a_value_that_cannot_cross_names_its_place_and_one_that_can_be_men
             if expected is not None:
                 assert codec.decode((await call(box, f"demo.org.main.{name}")).encoded) == expected
         assert "$.rows[0]" in (await failing(box, "demo.org.main.set")).message
+
+
+async def test_a_python_tools_value_nested_too_deeply_is_too_large() -> None:
+    """MSG-16"""
+    deep: Any = {}
+    for level in range(100):
+        deep = {"a": deep} if level % 2 else [deep, ["a"]]
+    endless: list[Any] = []
+    endless += [endless, endless]
+    async with toolbox() as box:
+        for name, value in (("deep", deep), ("endless", endless)):
+            box.add_code_tool(f"demo.org.main.{name}", lambda args, value=value: value, side_effect="read")
+            error = await failing(box, f"demo.org.main.{name}")
+            assert error.code == "too_large"
+            assert "nested deeper than 100 levels" in error.message
+        wide: Any = [[{"n": [n]}] for n in range(1_000)]
+        box.add_code_tool("demo.org.main.wide", lambda args: wide, side_effect="read")
+        assert (await call(box, "demo.org.main.wide")).value == wide
 
 
 async def test_a_result_that_breaks_the_output_schema_is_an_error() -> None:
