@@ -235,7 +235,9 @@ def test_a_rejection_that_nobody_saw_is_a_warning() -> None:
 
 
 def test_many_rejections_that_nobody_saw_are_counted() -> None:
-    step = run("for (let i = 0; i < 1000; i++) Promise.reject(i); const p = Promise.reject('seen'); await p.catch(() => 1)")
+    step = run(
+        "for (let i = 0; i < 1000; i++) Promise.reject(i); const p = Promise.reject('seen'); await p.catch(() => 1)"
+    )
     assert step.payload == 1
     assert len(step.logs) == 17
     assert "984 more" in step.logs[-1][1]
