@@ -104,6 +104,11 @@ def test_calls_that_are_awaited_together_leave_together() -> None:
     assert outcome.steps == 2
 
 
+def test_calls_that_asyncio_awaits_leave_together_without_a_word_of_async() -> None:
+    outcome = run(f"[v['x'] for v in asyncio.run(asyncio.gather({CALL}(x=1), {CALL}(x=2)))]")
+    assert (outcome.value, outcome.steps) == ([1, 2], 2)
+
+
 def test_a_call_that_was_not_awaited_is_its_value_where_it_is_used() -> None:
     source = (
         f"async def f():\n    r = {CALL}(x=[1, 2])\n"

@@ -20,6 +20,7 @@ _MAIN = "__script__"
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _ASYNC = (ast.Await, ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_BUILTINS = frozenset(dir(builtins))
 _LOOKS_INSIDE = frozenset({"globals", "eval", "exec", "locals", "vars", "dir", "__builtins__"})
 _NAMESPACE_CALLS = frozenset({"exec", "locals", "vars", "dir"})
 
@@ -32,9 +33,7 @@ def compiled(text: str, namespace: dict[str, Any]) -> tuple[Callable[[], Any], b
     lines = text.splitlines(keepends=True)
     linecache.cache[FILE] = (len(text), None, lines, FILE)
     tree = ast.parse(text, FILE, "exec")
-    asynchronous = any(
-        isinstance(node, _ASYNC) or (isinstance(node, ast.comprehension) and node.is_async) for node in ast.walk(tree)
-    )
+    asynchronous = any(map(_is_asynchronous, ast.walk(tree)))
     body = tree.body
     _call_lone_function(body)
     _await_calls(body, asynchronous)
@@ -62,6 +61,16 @@ def compiled(text: str, namespace: dict[str, Any]) -> tuple[Callable[[], Any], b
     inner = next(c for c in code.co_consts if isinstance(c, types.CodeType) and c.co_name == _MAIN)
     inner = inner.replace(co_name="<module>", co_qualname="<module>")
     return types.FunctionType(inner, namespace), asynchronous
+
+
+def _is_asynchronous(node: ast.AST) -> bool:
+    """Whether the script means calls to be awaited: by its syntax, or because asyncio is to await them."""
+    match node:
+        case ast.comprehension(is_async=is_async):
+            return bool(is_async)
+        case ast.Attribute(value=ast.Name(id="asyncio")) | ast.ImportFrom(module="asyncio"):
+            return True
+    return isinstance(node, _ASYNC)
 
 
 def _module(tree: ast.Module, namespace: dict[str, Any]) -> Callable[[], Any]:
@@ -156,7 +165,7 @@ def _fast(tree: ast.Module, outside: _Outside, namespace: dict[str, Any]) -> set
                 inner.update(names)
         if isinstance(node, (*_SCOPES, ast.GeneratorExp, ast.TypeAlias)):
             inner.update(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
-    return outside.names - outside.defined - inner - set(namespace) - set(dir(builtins))
+    return outside.names - outside.defined - inner - set(namespace) - _BUILTINS
 
 
 def _misplaced(message: str, node: Any) -> SyntaxError:
