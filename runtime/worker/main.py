@@ -2,7 +2,9 @@
 
 The first slice of every step runs here, in the thread that reads the socket, holding the GIL: most steps end in it, and
 handing them to a thread would cost more than they take. What is left moves to the `Turns`. A run belongs to one thread
-at a time; its `stepping`, changed under the lock, says whether a step is under way.
+at a time. Three facts about it change under the lock: `stepping`, whether a step is under way; `turning`, whether a
+thread of the turns has it at this moment; `over`, whether it has ended. A run that only waits for a turn is cancelled
+here and at once, so that a cancellation never waits for other runs.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import wasmtime
 
 from bridge.wire import frames
 from bridge.wire.errors import FrameError
-from bridge.wire.frames import Ended, Limits, Pending, Splitter, Start
+from bridge.wire.frames import Ended, Limits, Splitter, Start
 from runtime.engine import plain, selftest, settings
 from runtime.engine.image import Image
 from runtime.engine.instance import Unusable
@@ -36,7 +38,8 @@ EXIT_WALLS: Final = 73
 EXIT_FRAME: Final = 74
 """The host sent what is no frame."""
 
-_CHUNK: Final = 256 * 1024
+_CHUNK: Final = 64 * 1024
+"""Bytes read at once. Above half of the size from which malloc maps memory, each read would map and unmap it."""
 
 
 class Worker:
@@ -48,7 +51,7 @@ class Worker:
         self._inline = mode == "fibers"
         self._runs: dict[int, Run] = {}
         self._lock = threading.Lock()
-        self._turns: Turns | None = None
+        self._turns: Turns[Run] | None = None
 
     def start_threads(self, count: int) -> None:
         self._turns = Turns(count, self._turn)
@@ -90,32 +93,37 @@ class Worker:
             run = self._runs.get(number)
             if run is None:
                 return
-            if run.stepping:
+            if run.turning:
                 run.cancelled = True
                 return
             del self._runs[number]
+            run.over = True
             self.send(run.cancel())
-            run.dispose()
+        run.dispose()
 
     def _turn(self, run: Run) -> bool:
+        with self._lock:
+            if run.over:
+                return False
+            run.turning = True
         return self._step(run, hold=False)
 
     def _step(self, run: Run, *, hold: bool) -> bool:
         """Run a slice and send what comes out of it; True when the step needs another."""
         try:
-            frame = run.cancel() if run.cancelled else run.turn(hold=hold)
+            frame = run.turn(hold=hold)
         except Exception:
             frame = run.fault()
-        if frame is None:
-            return True
         # The frame is sent under the lock: whoever ends this run next must come after it.
         with self._lock:
-            if isinstance(frame, Pending):
-                if run.cancelled:
-                    frame = run.cancel(frame)
-                else:
-                    run.stepping = False
+            run.turning = False
+            if run.cancelled and not isinstance(frame, Ended):
+                frame = run.cancel(frame)
+            if frame is None:
+                return True
+            run.stepping = False
             if isinstance(frame, Ended):
+                run.over = True
                 del self._runs[run.number]
             self.send(frame)
         if isinstance(frame, Ended):

@@ -71,7 +71,10 @@ class Run:
         self.number = start.run
         self.cancelled = False
         self.stepping = True
-        """Whether a step has begun and its frame is not sent yet; kept by the worker, under its lock."""
+        """Whether a step has begun and its frame is not sent yet; kept, like the next two, by the worker."""
+        self.turning = self.over = False
+        self.slices = 0
+        """Turns it has had; kept by `Turns`."""
         self._start, self._images = start, images
         scripts = start.language in ("javascript", "typescript")
         self._image_name = "javascript" if scripts else start.language
