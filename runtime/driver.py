@@ -63,7 +63,8 @@ class Driver:
         """Virtual time of the first step; None while the isolate has not been started."""
         self._slot: Slot
         self._calls: Calls
-        self._ended = asyncio.Event()
+        self._woken = asyncio.Event()
+        """Set at the end, or when the run needs another place."""
         self._events: deque[run.Event] = deque()
         self._feeding = False
         self._loop = asyncio.get_running_loop()
@@ -80,18 +81,19 @@ class Driver:
         return self._machine.in_flight_peak
 
     def start(self, slot: Slot, calls: Calls) -> None:
-        """Start the isolate and the wall clock of the run."""
+        """Start the isolate and the wall clock of the run, which goes on when the run starts again elsewhere."""
         self._slot = slot
         self._calls = calls
         if self._machine.phase == "ended":
             return
-        self._deadline = self._loop.call_later(self._script.budgets.wall_ms / 1000, self.feed, run.DeadlinePassed())
+        if self._deadline is None:
+            self._deadline = self._loop.call_later(self._script.budgets.wall_ms / 1000, self.feed, run.DeadlinePassed())
         self._execute_all(self._machine.start())
 
-    async def ended(self) -> Ending:
-        """Wait for the end."""
-        await self._ended.wait()
-        assert self.ending is not None
+    async def ended(self) -> Ending | None:
+        """Wait for the end. None when the worker is gone and the run can be started in another."""
+        await self._woken.wait()
+        self._woken.clear()
         return self.ending
 
     def answered(self, answer: frames.Answer) -> None:
@@ -117,7 +119,7 @@ class Driver:
             refusal = self._take_output(frame.logs, frame.emitted)
             self.feed(run.EndedArrived(None, refusal) if refusal else run.EndedArrived(frame.result, frame.failure))
         else:
-            self.feed(run.WorkerLost(frame.reason))
+            self.feed(run.WorkerLost(frame.reason, frame.untouched))
 
     def feed(self, event: run.Event) -> None:
         """Give the machine an event and do what it says. Events that this causes are taken in turn, not nested."""
@@ -158,6 +160,8 @@ class Driver:
                 self._slot.resume(now_us, answers)
             case run.StartIsolate():
                 self._start_isolate()
+            case run.FindPlace():
+                self._woken.set()
             case run.FlushSoon():
                 self._loop.call_soon(self.feed, run.FlushDue())
             case run.WakeAt(wake_us):
@@ -201,7 +205,7 @@ class Driver:
         for timer in (self._timer, self._deadline):
             if timer is not None:
                 timer.cancel()
-        self._ended.set()
+        self._woken.set()
 
     def _give_up(self, what: str) -> None:
         self._events.clear()

@@ -21,6 +21,7 @@ from bridge.wire import distrust, frames
 from bridge.wire.errors import FrameError
 from bridge.wire.frames import Cancel, Ended, Pending, Ready, Resume, Splitter, Start
 from runtime.engine import interpreter
+from runtime.grace import cpu_seconds
 from runtime.slot import Sink, Slot
 
 _log = structlog.get_logger("executor.dispatcher")
@@ -68,6 +69,8 @@ class Link(asyncio.Protocol):
         self.worn = False
         """Whether it is to drain as soon as another has taken its place."""
         self.runs_taken = 0
+        self.heard = 0
+        """Frames that have come from the worker."""
         self.freed: Callable[[Link], None] = lambda link: None
         """Called when a place in this worker has become free."""
         self._process = process
@@ -141,10 +144,19 @@ class Link(asyncio.Protocol):
         if self._slots.pop(slot.number, None) is not None:
             self.freed(self)
 
-    def kill(self, reason: str) -> None:
-        """End the process at once, and every run in it as Lost. Later calls do nothing."""
+    def cpu_s(self) -> float | None:
+        """Processor seconds that the process has used; None where the system does not tell."""
+        return cpu_seconds(self.pid)
+
+    def kill(self, reason: str, culprit: Slot | None = None) -> None:
+        """End the process at once, and every run in it as Lost. Later calls do nothing.
+
+        Without a `culprit` the one run that was computing is suspected of it; among several nobody is.
+        """
         if self.gone is not None:
             return
+        computing = [slot for slot in self._slots.values() if slot.stepping]
+        suspect = computing[0] if culprit is None and len(computing) == 1 else culprit
         self.gone = reason
         self._signal()
         if self._transport is not None:
@@ -153,7 +165,7 @@ class Link(asyncio.Protocol):
             self._ready.set_exception(_NotReady(reason))
             self._ready.exception()
         for slot in list(self._slots.values()):
-            slot.lost(reason)
+            slot.lost(reason, slot is suspect)
 
     async def close(self, reason: str = "the worker was stopped") -> int:
         """End the process and wait until it is reaped; its exit code."""
@@ -171,6 +183,7 @@ class Link(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         try:
             for body in self._splitter.feed(data):
+                self.heard += 1
                 self._frame(distrust.read(body))
                 if self.gone is not None:
                     return

@@ -4,7 +4,8 @@
                  └──► stopping ──┘
 
 `stepping`: the isolate computes. `paused`: it waits for answers or for a timer. `stopping`: it was told to go, and the
-run ends with the code that was decided then, whatever the isolate still says. Nothing leaves `ended`.
+run ends with the code that was decided then, whatever the isolate still says. Nothing leaves `ended`. A run whose
+worker is lost before it said anything is `new` again, once.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ class EndedArrived:
 
 @dataclass(frozen=True, slots=True)
 class WorkerLost:
+    """The worker is gone. `untouched`: nothing of the run had an effect, so that it may begin again, once."""
+
     reason: str
+    untouched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,11 @@ class StartIsolate:
 
 
 @dataclass(frozen=True, slots=True)
+class FindPlace:
+    """Look for a place in another worker, then `start` again."""
+
+
+@dataclass(frozen=True, slots=True)
 class Resume:
     """Step the isolate with these answers; none when a timer is due."""
 
@@ -134,7 +143,7 @@ class Finish:
     failure: frames.Failure | None
 
 
-Command = StartIsolate | Resume | MakeCall | FlushSoon | WakeAt | DropCalls | CancelIsolate | Finish
+Command = StartIsolate | FindPlace | Resume | MakeCall | FlushSoon | WakeAt | DropCalls | CancelIsolate | Finish
 
 Phase = Literal["new", "stepping", "paused", "stopping", "ended"]
 
@@ -167,6 +176,7 @@ class RunMachine:
         self._timer = False
         self._flushing = False
         self._verdict: frames.Failure | None = None
+        self._moved = False
 
     def start(self) -> list[Command]:
         assert self.phase == "new"
@@ -188,8 +198,8 @@ class RunMachine:
                 return self._woken()
             case EndedArrived(result, reason):
                 return self._ended(result, reason)
-            case WorkerLost(reason):
-                return self._over(None, self._verdict or failure("worker_lost", reason))
+            case WorkerLost(reason, untouched):
+                return self._lost(reason, untouched)
             case DeadlinePassed():
                 return self._stop(
                     failure("deadline_exceeded", f"the run took longer than its {self._wall_ms} ms of wall time")
@@ -267,6 +277,13 @@ class RunMachine:
         if reason is not None and reason.code in _HOST_CODES:
             return self._over(None, failure("internal", "the isolate failed unexpectedly"))
         return self._over(result, reason)
+
+    def _lost(self, reason: str, untouched: bool) -> list[Command]:
+        if untouched and self.phase == "stepping" and not self._moved:
+            self._moved = True
+            self.phase = "new"
+            return [FindPlace()]
+        return self._over(None, self._verdict or failure("worker_lost", reason))
 
     def _stop(self, verdict: frames.Failure) -> list[Command]:
         if self.phase == "stopping":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -22,7 +23,7 @@ from runtime.records import Records, plain
 from runtime.request import RunRequest, checked
 from runtime.results import RunRecord, RunResult
 from runtime.settle import settle
-from runtime.slot import Sink, Slot
+from runtime.slot import Lost, Sink, Slot
 from runtime.store.runs import NO_RUN, RunStore
 from runtime.tasks import Tasks
 
@@ -220,10 +221,31 @@ class Runs:
                     self._proxy, self._context(live), live.output, live.journal, self._calls, driver.answered
                 )
                 driver.start(slot, live.calls)
-            return await driver.ended()
+            while (ending := await driver.ended()) is None:
+                assert slot is not None
+                slot.release()
+                slot = await self._other_place(live)
+            return ending
         finally:
             if slot is not None:
                 slot.release()
+
+    async def _other_place(self, live: Live) -> Slot | None:
+        """Start a run again whose worker died before it said anything of it. None when the run ends instead."""
+        driver, calls = live.driver, live.calls
+        assert calls is not None
+        slot: Slot | None = None
+        # Its wall time has begun: whoever waits past the deadline is ended by it.
+        live.queueing = anyio.CancelScope(deadline=calls.context.deadline or math.inf)
+        with live.queueing:
+            try:
+                slot = await self._places.acquire(driver.frame, isolation=live.request.isolation)
+            except Overloaded as e:
+                driver.frame(Lost(f"the worker was lost, and no other took the run: {e.message}"))
+        if slot is not None:
+            _log.info("run_moved", run_id=live.id)
+            driver.start(slot, calls)
+        return slot
 
     def _context(self, live: Live) -> CallContext:
         request = live.request

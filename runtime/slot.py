@@ -11,6 +11,7 @@ import structlog
 from bridge.wire import frames
 from bridge.wire.errors import FrameError
 from bridge.wire.frames import Answer, Cancel, Ended, Limits, Pending, Resume, Start, Usage
+from runtime.grace import Grace, Watched
 
 _log = structlog.get_logger("executor.dispatcher")
 
@@ -20,23 +21,28 @@ _LOG_MARGIN: Final = 8192
 
 
 class Lost(NamedTuple):
-    """The worker is gone, and with it the run; nothing more will come. `reason` is for people."""
+    """The worker is gone, and with it the run; nothing more will come. `reason` is for people.
+
+    `untouched`: the worker had said nothing about the run, and it was not the run that the worker seems to have died
+    of. Nothing of it had an effect, so it can begin again elsewhere.
+    """
 
     reason: str
+    untouched: bool = False
 
 
 Sink = Callable[[Pending | Ended | Lost], None]
 """Takes what a worker says about one run, called on the event loop as it arrives."""
 
 
-class Line(Protocol):
+class Line(Watched, Protocol):
     """What a slot needs of its worker."""
 
     def send(self, frame: Start | Resume | Cancel) -> None:
         """Send a frame; into the void when the worker is gone."""
 
-    def kill(self, reason: str) -> None:
-        """End the worker and every run in it."""
+    def kill(self, reason: str, culprit: Slot | None = None) -> None:
+        """End the worker and every run in it, because of `culprit` where that is known."""
 
     def free(self, slot: Slot) -> None:
         """The slot is free: its run is over and its holder has let go."""
@@ -58,8 +64,8 @@ class Slot:
         self._sink: Sink | None = sink
         self._grace_s = grace_s
         self._state: Literal["idle", "stepping", "paused", "ended"] = "idle"
-        self._cancelling = self._released = False
-        self._grace: asyncio.TimerHandle | None = None
+        self._cancelling = self._released = self._spoken = False
+        self._grace: Grace | None = None
         self._limits: Limits
         self._calls = self._log_bytes = self._log_lines = self._emitted_bytes = 0
         self._last_id = -1
@@ -68,6 +74,11 @@ class Slot:
     def running(self) -> bool:
         """Whether the worker has something of this run."""
         return self._state in ("stepping", "paused")
+
+    @property
+    def stepping(self) -> bool:
+        """Whether the run computes, or waits for its turn to."""
+        return self._state == "stepping"
 
     def start(self, *, language: str, source: str, input: bytes, seed: int, now_us: int, limits: Limits) -> None:
         """Start the run: `input` is a msgpack value, `now_us` its virtual clock."""
@@ -79,7 +90,7 @@ class Slot:
             frames.VERSION, frames.START, self.number, language, _unicode(source), input, seed, now_us, limits
         )
         if self._line.gone is not None:
-            asyncio.get_running_loop().call_soon(self.lost, self._line.gone)
+            asyncio.get_running_loop().call_soon(self.lost, self._line.gone, False)
             return
         self._line.send(frame)
 
@@ -98,7 +109,7 @@ class Slot:
             return
         self._cancelling = True
         self._line.send(Cancel(frames.VERSION, frames.CANCEL, self.number))
-        self._grace = asyncio.get_running_loop().call_later(self._grace_s, self._overran)
+        self._grace = Grace(self._line, self._grace_s, self._overran)
 
     def release(self) -> None:
         """Give the place back; a run that is still going is cancelled, unheard. Later calls do nothing."""
@@ -117,6 +128,7 @@ class Slot:
         if self._state != "stepping" and not (self._cancelling and isinstance(frame, Ended) and self.running):
             raise FrameError("a worker spoke of a run that was not its turn")
         self._check(frame)
+        self._spoken = True
         if isinstance(frame, Pending):
             self._state = "paused"
             if not self._cancelling:
@@ -124,10 +136,10 @@ class Slot:
         else:
             self._over(frame)
 
-    def lost(self, reason: str) -> None:
-        """The worker is gone."""
+    def lost(self, reason: str, suspect: bool) -> None:
+        """The worker is gone; `suspect` says whether it may have died of this run."""
         if self.running:
-            self._over(Lost(reason))
+            self._over(Lost(reason, untouched=not (suspect or self._spoken or self._cancelling)))
 
     def _check(self, frame: Pending | Ended) -> None:
         limits = self._limits
@@ -161,14 +173,14 @@ class Slot:
     def _over(self, ending: Ended | Lost) -> None:
         self._state = "ended"
         if self._grace is not None:
-            self._grace.cancel()
+            self._grace.end()
             self._grace = None
         self._tell(ending)
         if self._released:
             self._line.free(self)
 
     def _overran(self) -> None:
-        self._line.kill(f"the worker did not stop a run within {self._grace_s * 1000:.0f} ms")
+        self._line.kill(f"the worker did not stop a run within {self._grace_s * 1000:.0f} ms", self)
 
     def _tell(self, frame: Pending | Ended | Lost) -> None:
         if self._sink is None:

@@ -203,6 +203,26 @@ async def test_a_killed_worker_loses_its_runs_alone_and_is_replaced() -> None:
         assert len(before & after) == 1
 
 
+async def test_runs_that_a_worker_had_said_nothing_of_are_told_apart_from_the_one_that_it_died_of() -> None:
+    """PER-19."""
+    endless = LIMITS._replace(fuel=10**12)
+    async with pool() as dispatcher:
+        paused = await held(dispatcher)
+        alone = Inbox()
+        slots = [paused[0], await dispatcher.acquire(alone)]
+        begin(slots[1], "", language="endless", limits=endless)
+        links(dispatcher)[0].kill("gone")
+        assert [await inbox.next() for inbox in (paused[1], alone)] == [Lost("gone"), Lost("gone")]
+        inboxes = [Inbox() for _ in range(2)]
+        for inbox in inboxes:
+            slots.append(await dispatcher.acquire(inbox))
+            begin(slots[-1], "", language="endless", limits=endless)
+        links(dispatcher)[0].kill("gone", slots[2])
+        assert [await inbox.next() for inbox in inboxes] == [Lost("gone"), Lost("gone", untouched=True)]
+        for slot in slots:
+            slot.release()
+
+
 async def test_workers_killed_again_and_again_come_back() -> None:
     """PER-18."""
     async with pool(workers=2) as dispatcher:
