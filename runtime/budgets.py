@@ -88,12 +88,16 @@ class Spent(NamedTuple):
 def limit_of(code: str, budgets: Budgets, usage: Mapping[str, int | float]) -> dict[str, Any] | None:
     """`{"name", "limit", "used"}` for the code of a run that a budget ended, None for other codes.
 
-    A budget that ended a run was used up, even where the meter stopped a little short of it.
+    A budget that ended a run was used up, even where the meter stopped a little short of it. A result can also have too
+    many parts, or be given up by the guest before it has a size: without a size above the limit, no figure is claimed.
     """
     name = NAMES_BY_CODE.get(code)
     if name is None:
         return None
-    limit = STORED_RESULT_BYTES if name == "result_bytes" else getattr(budgets, name)
+    if name == "result_bytes":
+        used = math.ceil(usage.get(name, 0))
+        return Spent(name, STORED_RESULT_BYTES, used)._asdict() if used > STORED_RESULT_BYTES else None
+    limit = getattr(budgets, name)
     return Spent(name, limit, max(limit, math.ceil(usage.get(name, 0))))._asdict()
 
 

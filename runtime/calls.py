@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
@@ -17,6 +18,10 @@ from bridge.wire.errors import FrameError, ToolError, ToolErrorCode, Unserializa
 from runtime.journal import Journal
 from runtime.output import Output
 from runtime.tasks import Tasks
+
+MESSAGE_CHARS: Final = 1000
+"""Characters of an error's message that the record of its call keeps."""
+_FAILURES: Final = 256
 
 _log = structlog.get_logger("executor.calls")
 
@@ -40,6 +45,8 @@ class Calls:
         self.args_bytes = 0
         self.value_bytes = 0
         """The largest arguments and the largest value so far."""
+        self.failed: deque[ToolError] = deque(maxlen=_FAILURES)
+        """The last calls that failed, as the script was told."""
         self._tasks = tasks
         self._answer = answer
         self._open: dict[int, _Call] = {}
@@ -56,6 +63,10 @@ class Calls:
         dropped, self._open = self._open, {}
         for one in dropped.values():
             one.drop()
+
+    def failure(self, message: str) -> ToolError | None:
+        """The last call that failed with this message."""
+        return next((error for error in reversed(self.failed) if error.message == message), None)
 
     def ended(self, call: frames.Call, ok: bool, value: bytes) -> None:
         if ok:
@@ -135,11 +146,22 @@ class _Call:
             )
             return True, outcome.encoded
         except ToolError as e:
-            return False, _told(e)
+            return False, self._failed(e)
         except Exception:
             reference = secrets.token_hex(6)
             _log.exception("a tool call failed unexpectedly", path=call.path, reference=reference)
-            return False, self._broken(f"it failed unexpectedly (reference {reference})")
+            message = f"the call was given up: it failed unexpectedly (reference {reference})"
+            return False, self._failed(ToolError("internal", message, path=call.path))
+
+    def _failed(self, error: ToolError) -> bytes:
+        """The error as the script gets it; its record says the same in short."""
+        self._calls.failed.append(error)
+        if not self._dropped:
+            facts = {"code": error.code, "message": error.message[:MESSAGE_CHARS], "hint": error.hint}
+            calls = self._calls.output.calls
+            # A new map: the one that is there may be on its way to the store, on another thread.
+            calls[self._index] = calls[self._index] | {"error": {key: value for key, value in facts.items() if value}}
+        return _told(error)
 
     def _refused(self, code: ToolErrorCode, message: str) -> ToolError:
         """A call that does not get as far as the proxy, recorded all the same."""
@@ -147,9 +169,6 @@ class _Call:
         record.outcome, record.code = "failed", code
         self._close(record)
         return ToolError(code, message, path=self._call.path)
-
-    def _broken(self, why: str) -> bytes:
-        return codec.encode(ToolError("internal", f"the call was given up: {why}", path=self._call.path).as_dict())
 
 
 def _told(error: ToolError) -> bytes:

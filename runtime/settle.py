@@ -10,7 +10,7 @@ from typing import Any, Final
 import structlog
 
 from bridge.wire import frames
-from bridge.wire.errors import FrameError, Unserializable
+from bridge.wire.errors import FrameError, ToolError, Unserializable
 from runtime import values
 from runtime.budgets import STORED_RESULT_BYTES, limit_of
 from runtime.driver import Ending
@@ -109,6 +109,15 @@ def _stored(id: str, data: bytes) -> tuple[bytes, dict[str, Any]]:
     }
 
 
+def _of_the_call(error: ToolError | None) -> dict[str, Any]:
+    """What the answer says of the call whose error the script did not catch: what to do next, and the facts."""
+    if error is None:
+        return {}
+    told = error.as_dict()
+    details = {key: told[key] for key in ("code", "path", "status", "retryable") if key in told}
+    return {"hint": error.hint, "details": (error.details or {}) | details}
+
+
 def _error(live: Live, reason: frames.Failure) -> dict[str, Any]:
     message = reason.message
     if reason.code == "internal":
@@ -125,4 +134,6 @@ def _error(live: Live, reason: frames.Failure) -> dict[str, Any]:
         "path": reason.path,
         "hint": HINTS.get(reason.code),
     }
+    if reason.code == "script_error" and reason.name == "ToolError" and live.calls is not None:
+        facts |= _of_the_call(live.calls.failure(reason.message))
     return {key: value for key, value in facts.items() if value is not None}

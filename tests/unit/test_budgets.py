@@ -103,7 +103,13 @@ def test_a_limit_that_ended_a_run_is_named_with_what_was_used():
         "limit": 30_000,
         "used": 30_001,
     }
-    assert limit_of("result_too_large", budgets, {"result_bytes": 0})["limit"] == STORED_RESULT_BYTES
+    size = STORED_RESULT_BYTES + 1
+    assert limit_of("result_too_large", budgets, {"result_bytes": size}) == {
+        "name": "result_bytes",
+        "limit": STORED_RESULT_BYTES,
+        "used": size,
+    }
+    assert limit_of("result_too_large", budgets, {"result_bytes": 0}) is None, "it had too many parts, or no size yet"
     assert limit_of("script_error", budgets, {}) is None
 
 

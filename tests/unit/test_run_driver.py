@@ -168,7 +168,8 @@ async def test_a_result_that_unfolds_into_too_many_parts_is_refused(house: House
     for inline in (0, 64 * 1024 * 1024):
         answer = await house.run(ended(bomb), budgets={"result_bytes": inline})
         assert code_of(answer) == "result_too_large"
-        assert answer.limit is not None
+        assert "parts" in (answer.error or {})["message"]
+        assert answer.limit is None
 
 
 async def test_an_emitted_value_that_is_none_ends_the_run(house: House):
@@ -203,6 +204,98 @@ async def test_details_that_cannot_cross_stay_behind(house: House):
     await house.run(pending(call(1)), ended(b"\x01"))
     error = msgpack.unpackb(house.slot.steps[1][1][0].value)
     assert error == {"code": "upstream_error", "message": "no", "path": "x", "retryable": False, "status": 500}
+
+
+def uncaught(message: str, name: str = "ToolError") -> frames.Ended:
+    return ended(None, frames.Failure("script_error", name, message, 1, 1, None, None))
+
+
+async def test_a_tool_error_that_the_script_did_not_catch_says_what_to_do_next(house: House):
+    suggestions = {"suggestions": ["t.org.main.done"]}
+    house.proxy.error = ToolError(
+        "tool_not_found", "no such tool", path="t.x", hint="search first", details=suggestions
+    )
+    answer = await house.run(pending(call(1)), uncaught("no such tool"))
+    assert answer.error is not None
+    assert answer.error["hint"] == "search first"
+    assert answer.error["details"] == suggestions | {"code": "tool_not_found", "path": "t.x", "retryable": False}
+    assert answer.calls[0]["error"] == {"code": "tool_not_found", "message": "no such tool", "hint": "search first"}
+
+
+@pytest.mark.parametrize("failure", [uncaught("something else"), uncaught("no such tool", name="Error")])
+async def test_an_error_that_is_no_calls_gets_no_call_s_details(house: House, failure: frames.Ended):
+    house.proxy.error = ToolError("tool_not_found", "no such tool", hint="search first")
+    answer = await house.run(pending(call(1)), failure)
+    assert answer.error is not None
+    assert not {"hint", "details"} & set(answer.error)
+
+
+async def test_of_calls_that_failed_alike_the_last_one_counts(house: House):
+    house.proxy.error = ToolError("upstream_error", "no", path="first", status=500)
+    second = ToolError("upstream_error", "no", path="second", status=502)
+
+    def then(now_us: int) -> frames.Pending:
+        house.proxy.error = second
+        return pending(call(2))
+
+    answer = await house.run(pending(call(1)), then, uncaught("no"))
+    assert answer.error is not None
+    assert (answer.error["details"]["path"], answer.error["details"]["status"]) == ("second", 502)
+
+
+async def test_a_run_whose_worker_died_before_it_said_anything_begins_again_elsewhere_once(house: House):
+    """PER-19"""
+
+    def die(now_us: int) -> Lost:
+        house.places.says = [ended(b"\x01")]
+        return Lost("killed", untouched=True)
+
+    answer = await house.run(die)
+    assert answer.result == 1
+    assert [len(slot.steps) for slot in house.places.slots] == [1, 1]
+    assert [slot.released for slot in house.places.slots] == [1, 1]
+
+
+async def test_a_run_whose_second_worker_dies_too_is_lost(house: House):
+    """PER-19"""
+    answer = await house.run(Lost("killed", untouched=True))
+    assert code_of(answer) == "worker_lost"
+    assert len(house.places.slots) == 2
+
+
+async def test_a_run_that_its_worker_died_of_does_not_begin_again(house: House):
+    """PER-19"""
+    assert code_of(await house.run(Lost("killed"))) == "worker_lost"
+    assert len(house.places.slots) == 1
+
+
+async def test_a_run_that_finds_no_second_place_is_lost(house: House):
+    def die(now_us: int) -> Lost:
+        house.places.refusal = Overloaded("no place")
+        return Lost("killed", untouched=True)
+
+    answer = await house.run(die)
+    assert code_of(answer) == "worker_lost"
+    assert "no place" in (answer.error or {})["message"]
+
+
+@pytest.mark.parametrize("budget", [None, {"wall_ms": 20}])
+async def test_a_run_that_waits_for_a_second_place_can_be_cancelled_and_has_its_deadline(
+    house: House, budget: dict[str, int] | None
+):
+    first, waiting = house.places.acquire, asyncio.Event()
+
+    async def acquire(sink: Callable[[Frame], None], *, isolation: str | None = None) -> FakeSlot:
+        if house.places.slots:
+            waiting.set()
+            await asyncio.Event().wait()
+        return await first(sink, isolation=isolation)
+
+    house.places.acquire = acquire  # type: ignore[method-assign]
+    queued = await house.run(Lost("killed", untouched=True), budgets=budget, wait=False)
+    await waiting.wait()
+    record = await (house.runs.cancel(queued.run_id) if budget is None else house.runs.wait(queued.run_id))
+    assert code_of(record) == ("cancelled" if budget is None else "deadline_exceeded")
 
 
 async def test_an_internal_failure_has_a_reference_and_not_the_workers_words(house: House):
