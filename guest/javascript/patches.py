@@ -20,6 +20,8 @@ static void engine_note_stack_error(JSContext *ctx);
 static JSValue engine_throw_out_of_memory(JSContext *ctx);
 static void engine_note_throw(JSContext *ctx, JSStackFrame *sf, JSValueConst value);
 static bool engine_hides_frame(JSContext *ctx, JSStackFrame *sf);
+static bool engine_constructs(JSContext *ctx, JSStackFrame *sf, JSValueConst error);
+static void engine_refuse_import(JSContext *ctx, JSValueConst specifier);
 """,
 )
 
@@ -137,14 +139,37 @@ _FRAMES = (
         b = NULL;
         backtrace_barrier = false;
 """,
-    """        if (engine_hides_frame(ctx, sf))
+    """        if (engine_hides_frame(ctx, sf) || (i == 0 && engine_constructs(ctx, sf, error_val)))
             continue;
         p = JS_VALUE_GET_OBJ(sf->cur_func);
         b = NULL;
         backtrace_barrier = false;
 """,
 )
-"""A stack shows the script's frames and the engine's, not those of the boot code."""
+"""A stack shows the script's frames and the engine's, not those of the boot code; it begins where an error was made, not
+in the constructor of its class."""
+
+_DYNAMIC_IMPORT = (
+    """    specifier_str = JS_ToString(ctx, specifier);
+    if (JS_IsException(specifier_str))
+        goto exception;
+""",
+    """    specifier_str = JS_ToString(ctx, specifier);
+    if (!JS_IsException(specifier_str))
+        engine_refuse_import(ctx, specifier_str);
+    goto exception;
+""",
+)
+"""There are no modules: refused while the script's frame is there, the error has the place of the import."""
+
+_UNEXPECTED_END = (
+    """        return js_parse_error(s, "unexpected token in expression: '%.*s'",
+""",
+    """        if (s->token.val == TOK_EOF)
+            return js_parse_error(s, "unexpected end of the script");
+        return js_parse_error(s, "unexpected token in expression: '%.*s'",
+""",
+)
 
 _KEEP_ARENA = (
     """        ar->n_used_blocks--;
@@ -170,6 +195,8 @@ PATCHES: Final[dict[str, list[tuple[str, str]]]] = {
         _RETURN,
         _THROW,
         _FRAMES,
+        _DYNAMIC_IMPORT,
+        _UNEXPECTED_END,
         _KEEP_ARENA,
         *POSITIONS,
     ]

@@ -1,4 +1,7 @@
 /* The engine and, in the same translation unit, the few accessors into it that engine.h promises. */
+#define NO_IMPORTS "imports are not available in a script"
+#define NO_IMPORTS_HELP "everything it can use is there already, and tools are called as tools.integration.scope.connection.tool({ ... })"
+
 #include "quickjs.c"
 
 #include "engine.h"
@@ -301,6 +304,24 @@ static bool engine_hides_frame(JSContext *ctx, JSStackFrame *frame) {
     bool hidden = JS_IsString(name) && JS_VALUE_GET_TAG(name) == JS_TAG_STRING && !JS_VALUE_GET_STRING(name)->len;
     JS_FreeValue(ctx, name);
     return hidden;
+}
+
+/* Whether a frame is a constructor of the class that `error` is an instance of, or of one that it extends. */
+static bool engine_constructs(JSContext *ctx, JSStackFrame *frame, JSValueConst error) {
+    JSObject *function = as_object(frame->cur_func), *object = as_object(error);
+    if (!function || !object || !js_class_has_bytecode(function->class_id)) return false;
+    if (!function->u.func.function_bytecode->is_derived_class_constructor) return false;
+    JSValue prototype = engine_peek(ctx, frame->cur_func, "prototype");
+    JSObject *at = object->shape->proto;
+    while (at && at != as_object(prototype)) at = at->shape->proto;
+    JS_FreeValue(ctx, prototype);
+    return at != NULL;
+}
+
+static void engine_refuse_import(JSContext *ctx, JSValueConst specifier) {
+    const char *name = JS_ToCString(ctx, specifier);
+    if (name) JS_ThrowTypeError(ctx, NO_IMPORTS ": '%.64s' cannot be loaded; " NO_IMPORTS_HELP, name);
+    JS_FreeCString(ctx, name);
 }
 
 bool engine_is_stack_error(JSValueConst value) { return JS_IsObject(value) && same(value, stack_error); }

@@ -214,8 +214,7 @@ static __exception int script_element(JSParseState *s)
     if (s->token.val == TOK_EXPORT)
         return script_export(s);
     if (s->token.val == TOK_IMPORT && (tok = peek_token(s, false)) != '(' && tok != '.')
-        return js_parse_error(s, "imports are not available in a script; everything it can use is there already, "
-                                 "and tools are called as tools.integration.scope.connection.tool({ ... })");
+        return js_parse_error(s, NO_IMPORTS "; " NO_IMPORTS_HELP);
     return js_parse_source_element(s);
 }
 
