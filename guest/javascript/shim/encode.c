@@ -6,6 +6,12 @@
 
 #include "guest.h"
 
+/* Keys of one object with U+FFFD in them, of the script's own making or in the place of a lone surrogate. */
+typedef struct {
+    uint32_t count;
+    bool lone;
+} MendedKeys;
+
 typedef struct {
     JSContext *ctx;
     Bytes *to;
@@ -17,6 +23,7 @@ typedef struct {
     JSValueConst parent[MAX_DEPTH_OUT];
     JSAtom key[MAX_DEPTH_OUT];
     uint32_t index[MAX_DEPTH_OUT];
+    MendedKeys mended[MAX_DEPTH_OUT];
 } Encoder;
 
 static EncodeStatus encode_any(Encoder *e, JSValueConst value);
@@ -121,7 +128,7 @@ static EncodeStatus encode_array(Encoder *e, JSValueConst array) {
     int64_t length = 0;
     if (engine_array_slots(array, &count)) length = count;
     else if (JS_GetLength(e->ctx, array, &length) < 0) return ENCODE_THREW;
-    if (length > MAX_NODES) return ENCODE_TOO_LARGE;
+    if (length > MAX_NODES) return ENCODE_TOO_MANY;
     pack_array(e->to, (uint32_t)length);
     e->key[e->depth - 1] = JS_ATOM_NULL;
     for (int64_t i = 0; i < length; i++) {
@@ -155,14 +162,24 @@ static void fix_header(Bytes *to, size_t at, bool map, uint32_t expected, uint32
     to->len -= was - is;
 }
 
+static bool has_replacement(const EngineText *text) {
+    for (uint32_t i = 0; text->wide && i < text->len; i++)
+        if (text->wide[i] == 0xfffd) return true;
+    return false;
+}
+
 static EncodeStatus encode_key(Encoder *e, JSAtom key) {
     EngineText text;
     bool lone;
     if (!engine_key_open(e->ctx, key, &text)) return ENCODE_THREW;
     pack_text(e->to, &text, &lone);
+    bool mended = lone || has_replacement(&text);
     engine_text_close(e->ctx, &text);
-    /* two keys that differ only in lone surrogates would become the same one */
-    return lone ? refuse(e, "a key with a lone surrogate cannot cross") : written(e);
+    MendedKeys *keys = &e->mended[e->depth - 1];
+    keys->count += mended;
+    keys->lone |= lone;
+    if (keys->lone && keys->count > 1) return refuse(e, "two keys that may differ in lone surrogates alone cannot cross");
+    return written(e);
 }
 
 /* One `key: value`; values that are undefined are left out. */
@@ -175,25 +192,41 @@ static EncodeStatus encode_entry(Encoder *e, JSAtom key, JSValueConst value, uin
     return status;
 }
 
-/* The own enumerable properties with string keys; of an Error its name and message first, which are inherited. */
+/* What an Error has beside its enumerable properties: name and message, which are inherited; cause and errors, which are
+   not enumerable. One that is neither own data nor inherited data is left out. */
+static EncodeStatus encode_fact(Encoder *e, JSValueConst error, const char *name, bool own, uint32_t *count) {
+    JSAtom key = JS_NewAtom(e->ctx, name);
+    JSPropertyDescriptor found = {.value = JS_UNDEFINED, .getter = JS_UNDEFINED, .setter = JS_UNDEFINED};
+    JSValue value = JS_UNDEFINED;
+    if (!own) {
+        value = JS_GetProperty(e->ctx, error, key);
+    } else if (JS_GetOwnProperty(e->ctx, &found, error, key) > 0) {
+        if (!(found.flags & (JS_PROP_ENUMERABLE | JS_PROP_GETSET))) value = JS_DupValue(e->ctx, found.value);
+        JS_FreeValue(e->ctx, found.value);
+        JS_FreeValue(e->ctx, found.getter);
+        JS_FreeValue(e->ctx, found.setter);
+    }
+    EncodeStatus status = JS_IsException(value) ? ENCODE_THREW : encode_entry(e, key, value, count);
+    JS_FreeValue(e->ctx, value);
+    e->key[e->depth - 1] = JS_ATOM_NULL;
+    JS_FreeAtom(e->ctx, key);
+    return status;
+}
+
+/* The own enumerable properties with string keys; of an Error its facts first. */
 static EncodeStatus encode_own(Encoder *e, JSValueConst object, bool error) {
-    static const char *const facts[] = {"name", "message"};
+    static const char *const facts[] = {"name", "message", "cause", "errors"};
+    enum { FACTS = sizeof facts / sizeof facts[0], INHERITED = 2 };
     JSPropertyEnum *names;
     uint32_t length, count = 0;
     if (JS_GetOwnPropertyNames(e->ctx, &names, &length, object, JS_GPN_STRING_MASK | JS_GPN_ENUM_ONLY) < 0)
         return ENCODE_THREW;
-    EncodeStatus status = length > MAX_NODES ? ENCODE_TOO_LARGE : ENCODE_OK;
-    uint32_t expected = length + (error ? 2 : 0);
+    EncodeStatus status = length > MAX_NODES ? ENCODE_TOO_MANY : ENCODE_OK;
+    uint32_t expected = length + (error ? FACTS : 0);
     size_t at = e->to->len;
     pack_map(e->to, expected);
-    for (int i = 0; i < 2 && error && status == ENCODE_OK; i++) {
-        JSAtom key = JS_NewAtom(e->ctx, facts[i]);
-        JSValue value = JS_GetProperty(e->ctx, object, key);
-        status = JS_IsException(value) ? ENCODE_THREW : encode_entry(e, key, value, &count);
-        JS_FreeValue(e->ctx, value);
-        e->key[e->depth - 1] = JS_ATOM_NULL;
-        JS_FreeAtom(e->ctx, key);
-    }
+    for (int i = 0; i < FACTS && error && status == ENCODE_OK; i++)
+        status = encode_fact(e, object, facts[i], i >= INHERITED, &count);
     for (uint32_t i = 0; i < length && status == ENCODE_OK; i++) {
         if (error && engine_is_error_key(names[i].atom)) continue;
         JSValue value = JS_GetProperty(e->ctx, object, names[i].atom);
@@ -270,6 +303,15 @@ static EncodeStatus encode_boxed(Encoder *e, JSValueConst object) {
     return status;
 }
 
+/* What JSON.stringify tells a toJSON: the key or index where its object stands, "" at the top. */
+static JSValue present_key(Encoder *e) {
+    if (!e->depth) return JS_NewString(e->ctx, "");
+    if (e->key[e->depth - 1] != JS_ATOM_NULL) return JS_AtomToString(e->ctx, e->key[e->depth - 1]);
+    char index[16];
+    snprintf(index, sizeof index, "%u", (unsigned)e->index[e->depth - 1]);
+    return JS_NewString(e->ctx, index);
+}
+
 /* -1: threw, 0: no toJSON, 1: `*to` is what it gave. */
 static int call_to_json(Encoder *e, JSValueConst object, JSValue *to) {
     JSValue method = JS_GetProperty(e->ctx, object, engine_to_json);
@@ -278,9 +320,31 @@ static int call_to_json(Encoder *e, JSValueConst object, JSValue *to) {
         JS_FreeValue(e->ctx, method);
         return 0;
     }
-    *to = JS_Call(e->ctx, method, object, 0, NULL);
+    JSValue key = present_key(e);
+    JSValueConst arguments[] = {key};
+    *to = JS_IsException(key) ? key : JS_Call(e->ctx, method, object, 1, arguments);
+    JS_FreeValue(e->ctx, key);
     JS_FreeValue(e->ctx, method);
     return JS_IsException(*to) ? -1 : 1;
+}
+
+/* An instance that keeps all that it is out of sight would arrive as an empty object. */
+static EncodeStatus refuse_instance(Encoder *e, JSValueConst object) {
+    JSValue constructor = engine_peek(e->ctx, object, "constructor"), name = engine_peek(e->ctx, constructor, "name");
+    const char *text = JS_IsString(name) ? JS_ToCString(e->ctx, name) : NULL;
+    char why[128];
+    if (text && *text) snprintf(why, sizeof why, "%s %.64s cannot cross", strchr("AEIOUaeiou", *text) ? "an" : "a", text);
+    else snprintf(why, sizeof why, "an object with private fields alone cannot cross");
+    size_t len = utf8_prefix(why, strlen(why), sizeof why);
+    mend(why, len);
+    if (!text && JS_HasException(e->ctx)) JS_FreeValue(e->ctx, JS_GetException(e->ctx));
+    JS_FreeCString(e->ctx, text);
+    JS_FreeValue(e->ctx, name);
+    JS_FreeValue(e->ctx, constructor);
+    e->depth--; /* the instance itself is what cannot cross */
+    EncodeStatus refused = refuse(e, why);
+    e->depth++;
+    return refused;
 }
 
 static EncodeStatus encode_parts(Encoder *e, JSValueConst value, EngineKind kind) {
@@ -288,6 +352,7 @@ static EncodeStatus encode_parts(Encoder *e, JSValueConst value, EngineKind kind
     int array = kind == KIND_NUMBERS || kind == KIND_ARRAY ? 1 : engine_is_array(e->ctx, value);
     if (array < 0) return ENCODE_THREW;
     if (array) return encode_array(e, value);
+    if (kind == KIND_PLAIN && engine_is_hollow(e->ctx, value)) return refuse_instance(e, value);
     return encode_own(e, value, kind == KIND_ERROR);
 }
 
@@ -311,6 +376,7 @@ static EncodeStatus encode_container(Encoder *e, JSValueConst value, EngineKind 
     if (marked && is_inside(e, value)) return refuse(e, "a cycle cannot cross");
     e->key[e->depth] = JS_ATOM_NULL;
     e->index[e->depth] = 0;
+    e->mended[e->depth] = (MendedKeys){0};
     e->parent[e->depth] = value;
     e->depth++;
     EncodeStatus status = encode_parts(e, value, kind);
@@ -320,7 +386,7 @@ static EncodeStatus encode_container(Encoder *e, JSValueConst value, EngineKind 
 }
 
 static EncodeStatus encode_any(Encoder *e, JSValueConst value) {
-    if (++e->nodes > MAX_NODES) return ENCODE_TOO_LARGE;
+    if (++e->nodes > MAX_NODES) return ENCODE_TOO_MANY;
     switch (JS_VALUE_GET_NORM_TAG(value)) {
     case JS_TAG_UNDEFINED: case JS_TAG_NULL: pack_nil(e->to); return written(e);
     case JS_TAG_BOOL: pack_bool(e->to, JS_VALUE_GET_BOOL(value)); return written(e);

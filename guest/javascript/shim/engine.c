@@ -9,6 +9,8 @@
 
 enum { NURSERY_BYTES = 512 };  /* of each size: what a small script needs */
 
+static JSAtom boot_name;
+
 static JSObject *as_object(JSValueConst value) {
     return JS_VALUE_GET_TAG(value) == JS_TAG_OBJECT ? JS_VALUE_GET_OBJ(value) : NULL;
 }
@@ -201,6 +203,29 @@ bool engine_is_error(JSValueConst value) {
     return object && (object->class_id == JS_CLASS_ERROR || object->class_id == JS_CLASS_DOM_EXCEPTION);
 }
 
+static bool is_boot_function(JSValueConst value) {
+    JSObject *object = as_object(value);
+    return object && js_class_has_bytecode(object->class_id) && object->u.func.function_bytecode->filename == boot_name;
+}
+
+bool engine_is_hollow(JSContext *ctx, JSValueConst value) {
+    JSObject *object = as_object(value);
+    bool private = false;
+    if (object->class_id != JS_CLASS_OBJECT || object->is_exotic || !object->shape->proto) return false;
+    const JSShapeProperty *property = get_shape_prop(object->shape);
+    for (int i = 0; i < object->shape->prop_count; i++, property++) {
+        if (property->atom == JS_ATOM_NULL) continue;
+        JSAtomKindEnum kind = JS_AtomGetKind(ctx, property->atom);
+        if (kind == JS_ATOM_KIND_STRING && (property->flags & JS_PROP_ENUMERABLE)) return false;
+        private |= kind == JS_ATOM_KIND_PRIVATE;
+    }
+    if (private) return true;
+    JSValue constructor = engine_peek(ctx, value, "constructor");
+    bool ours = is_boot_function(constructor);
+    JS_FreeValue(ctx, constructor);
+    return ours;
+}
+
 static JSValue text_or_null(JSContext *ctx, JSValue value) {
     if (JS_IsString(value)) return value;
     JS_FreeValue(ctx, value);
@@ -261,7 +286,6 @@ bool engine_position(JSContext *ctx, JSValueConst function, uint32_t offset, int
 static JSValue stack_error = JS_UNDEFINED, memory_error = JS_UNDEFINED, throw_value = JS_UNDEFINED, throw_function = JS_UNDEFINED;
 static uint32_t throw_offset;
 static bool memory_ran_out;
-static JSAtom boot_name;
 
 static bool same(JSValueConst a, JSValueConst b) { return !memcmp(&a, &b, sizeof a); }
 

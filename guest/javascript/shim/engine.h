@@ -28,6 +28,9 @@ EngineKind engine_kind(JSContext *ctx, JSValueConst value);
 /* Whether a value is an array to Array.isArray: 1, 0, or -1 with an exception (a revoked proxy). */
 int engine_is_array(JSContext *ctx, JSValueConst value);
 
+/* Whether a KIND_PLAIN value has nothing to show: no enumerable property, but private fields or a class of the boot code. */
+bool engine_is_hollow(JSContext *ctx, JSValueConst object);
+
 /* The primitive inside a boxed one; owned by the caller. */
 JSValue engine_boxed(JSContext *ctx, JSValueConst object);
 

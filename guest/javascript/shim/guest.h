@@ -65,7 +65,8 @@ void pack_text(Bytes *to, const EngineText *text, bool *lone);
 typedef enum {
     ENCODE_OK,
     ENCODE_REFUSED,    /* a part cannot cross: `path` and `message` say which and why */
-    ENCODE_TOO_LARGE,  /* over the byte or node limit */
+    ENCODE_TOO_LARGE,  /* over the byte limit */
+    ENCODE_TOO_MANY,   /* over MAX_NODES */
     ENCODE_THREW,      /* a getter or toJSON of the script threw: the exception is pending */
 } EncodeStatus;
 
