@@ -433,10 +433,37 @@ int engine_nursery(JSRuntime *rt) {
 
 size_t engine_allocated(JSContext *ctx) { return ctx->rt->malloc_state.malloc_size; }
 
-JSValue engine_run_script(JSContext *ctx, const char *source, size_t len, bool *compiled, bool *lone_function) {
-    JSValue code = JS_Eval(ctx, source, len, SCRIPT_NAME,
-                           JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_ASYNC | JS_EVAL_FLAG_COMPILE_ONLY);
-    *compiled = !JS_IsException(code);
-    *lone_function = script_lone_function;
-    return *compiled ? JS_EvalFunction(ctx, code) : code;
+static JSValue compile_script(JSContext *ctx, const char *source, size_t len, bool as_object) {
+    script_as_object = as_object;
+    return JS_Eval(ctx, source, len, SCRIPT_NAME, JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_ASYNC | JS_EVAL_FLAG_COMPILE_ONLY);
+}
+
+/* What does not compile as a block may be an object, as in `{"a": 1, "b": 2}`. The error is that of the first reading. */
+static JSValue compile_either(JSContext *ctx, const char *source, size_t len) {
+    JSValue code = compile_script(ctx, source, len, false);
+    if (!JS_IsException(code) || !script_begins_with_brace) return code;
+    JSValue error = JS_GetException(ctx);
+    if (!engine_is_memory_error(error) && !engine_is_stack_error(error)) code = compile_script(ctx, source, len, true);
+    if (!JS_IsException(code)) {
+        JS_FreeValue(ctx, error);
+        return code;
+    }
+    JSValue second = JS_GetException(ctx);
+    bool ran_out = engine_is_memory_error(second) || engine_is_stack_error(second);
+    JS_FreeValue(ctx, ran_out ? error : second);
+    return JS_Throw(ctx, ran_out ? second : error);
+}
+
+JSValue engine_run_script(JSContext *ctx, const char *source, size_t len, EngineScript *script) {
+    JSValue code = compile_either(ctx, source, len);
+    *script = (EngineScript){
+        .compiled = !JS_IsException(code),
+        .lone_function = script_lone_function,
+        .uncalled = JS_UNDEFINED,
+    };
+    if (!script->compiled) return code;
+    if (script_uncalled != JS_ATOM_NULL) script->uncalled = JS_AtomToString(ctx, script_uncalled);
+    JS_FreeAtom(ctx, script_uncalled);
+    script_uncalled = JS_ATOM_NULL;
+    return JS_EvalFunction(ctx, code);
 }

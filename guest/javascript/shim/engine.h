@@ -113,9 +113,15 @@ JSValue engine_call_site(JSContext *ctx, uint32_t *offset);
 /* Line and column (1-based) of such a place; false when they are not known. */
 bool engine_position(JSContext *ctx, JSValueConst function, uint32_t offset, int *line, int *column);
 
-/* Compiles the main script. It runs as an async function; the promise (owned) gives an object without prototype whose
-   `value` is the result. JS_EXCEPTION and `*compiled` false when it does not compile. */
-JSValue engine_run_script(JSContext *ctx, const char *source, size_t len, bool *compiled, bool *lone_function);
+typedef struct {
+    bool compiled;
+    bool lone_function;  /* the result, when it is a function, is to be called with the input */
+    JSValue uncalled;    /* the name of the function that is all the script defines, without calling it; or undefined */
+} EngineScript;
+
+/* Compiles and starts the main script. It runs as an async function; the promise (owned) gives an object without prototype
+   whose `value` is the result. JS_EXCEPTION when it does not compile. */
+JSValue engine_run_script(JSContext *ctx, const char *source, size_t len, EngineScript *script);
 
 /* Whether settling a promise, given by its resolve function, could still have an effect beyond itself or is not awaited
    at all: false when all that hangs on it are promises settled already, such as a Promise.race that it has lost. */

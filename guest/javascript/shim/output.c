@@ -91,6 +91,7 @@ static JSValue native_log_room(JSContext *ctx, JSValueConst this_value, int argc
 
 static JSValue emit_problem(JSContext *ctx, EncodeStatus status, const EncodeProblem *problem) {
     if (status == ENCODE_THREW) return JS_EXCEPTION;
+    if (status == ENCODE_TOO_MANY) return JS_ThrowRangeError(ctx, "an emitted value has more than 1048576 parts");
     if (status == ENCODE_TOO_LARGE) return JS_ThrowRangeError(ctx, "the emitted values are over the budget result_bytes");
     return JS_ThrowTypeError(ctx, "emit: %s: %s", problem->path, problem->message);
 }

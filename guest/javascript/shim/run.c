@@ -1,4 +1,5 @@
 /* The life of one run: start, then resume until it is done. Between two steps nothing of it is on a stack. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,13 +117,15 @@ static uint64_t pause(void) {
     return finish_output() ? packed_output(&output) : fail_memory();
 }
 
-static uint64_t refuse_result(EncodeStatus status, const EncodeProblem *problem) {
+static uint64_t refuse_result(EncodeStatus status, EncodeProblem *problem) {
     switch (status) {
     case ENCODE_THREW: return fail_thrown(JS_GetException(guest_ctx));
     case ENCODE_REFUSED:
+        if (JS_IsFunction(guest_ctx, result) && !tools_is_tool(result))
+            strcpy(problem->message, "the script ends with a function: call it, and its value is the result");
         return fail(&(Failure){.code = "unserializable", .error = JS_UNDEFINED, .message = problem->message, .path = problem->path});
-    default:
-        return fail_plain("result_too_large", "the result is larger than the budget result_bytes, or has more than 1048576 parts");
+    case ENCODE_TOO_MANY: return fail_plain("result_too_large", "the result has more than 1048576 parts");
+    default: return fail_plain("result_too_large", "the result is larger than the budget result_bytes");
     }
 }
 
@@ -261,8 +264,24 @@ static bool set_input(const uint8_t *data, uint32_t len) {
 }
 
 static uint64_t fail_to_compile(JSValue error) {
-    if (engine_is_memory_error(error) || engine_is_stack_error(error)) return fail_thrown(error);
+    if (engine_is_memory_error(error)) return fail_thrown(error);
+    if (engine_is_stack_error(error)) {
+        JS_FreeValue(guest_ctx, error);
+        error = JS_NewSyntaxError(guest_ctx, "the script is nested too deeply");
+    }
     return fail(&(Failure){.code = "syntax_error", .error = error});
+}
+
+/* A script that only defines a function has done nothing, which its writer is unlikely to have meant. */
+static void warn_uncalled(JSValue name) {
+    const char *text = JS_IsString(name) ? JS_ToCString(guest_ctx, name) : NULL;
+    char line[160];
+    if (text) {
+        int len = snprintf(line, sizeof line, "%.64s was defined and never called: end the script with `await %.64s()`", text, text);
+        output_log("warn", line, utf8_prefix(line, (size_t)len, sizeof line - 1));
+    }
+    JS_FreeCString(guest_ctx, text);
+    JS_FreeValue(guest_ctx, name);
 }
 
 static uint64_t start_script(const char *source, uint32_t len) {
@@ -271,10 +290,12 @@ static uint64_t start_script(const char *source, uint32_t len) {
     if (!text) return fail_memory();
     memcpy(text, source, len);
     text[len] = 0;
-    bool compiled;
-    JSValue promise = engine_run_script(guest_ctx, text, len, &compiled, &lone_function);
+    EngineScript script;
+    JSValue promise = engine_run_script(guest_ctx, text, len, &script);
     free(text);
-    if (!compiled) return fail_to_compile(JS_GetException(guest_ctx));
+    if (!script.compiled) return fail_to_compile(JS_GetException(guest_ctx));
+    lone_function = script.lone_function;
+    warn_uncalled(script.uncalled);
     result_promise = promise;
     return step();
 }

@@ -7,6 +7,11 @@
 /* About the script that was parsed last; only the main script's parser writes them. */
 static int script_default_idx;    /* variable that holds the default export, or -1 */
 static bool script_lone_function; /* its value, when it is a function, is to be called with the input */
+static bool script_as_object;     /* read a script that begins with a brace as an object, not as a block */
+static bool script_begins_with_brace;
+static JSAtom script_uncalled;    /* the last function that was defined, when nothing but functions are; or null */
+
+enum { SCRIPT_EXPORTED_FUNCTION = 1 };
 
 static __exception int js_parse_source_element(JSParseState *s);
 
@@ -174,7 +179,8 @@ static __exception int script_export_list(JSParseState *s)
     return js_parse_expect_semi(s);
 }
 
-static __exception int script_export(JSParseState *s)
+/* 0, -1 for an error, or SCRIPT_EXPORTED_FUNCTION. */
+static int script_export(JSParseState *s)
 {
     if (next_token(s))
         return -1;
@@ -190,7 +196,9 @@ static __exception int script_export(JSParseState *s)
     case TOK_VAR: case TOK_LET: case TOK_CONST: case TOK_CLASS:
         return js_parse_source_element(s);
     default:
-        if (script_at_function(s) || token_is_pseudo_keyword(s, JS_ATOM_let))
+        if (script_at_function(s))
+            return js_parse_source_element(s) ? -1 : SCRIPT_EXPORTED_FUNCTION;
+        if (token_is_pseudo_keyword(s, JS_ATOM_let))
             return js_parse_source_element(s);
         return js_parse_error(s, "a declaration, a list of names or default is expected after export");
     }
@@ -208,7 +216,7 @@ static bool script_at_expression(JSParseState *s)
     }
 }
 
-static __exception int script_element(JSParseState *s)
+static int script_element(JSParseState *s)
 {
     int tok;
     if (s->token.val == TOK_EXPORT)
@@ -246,18 +254,101 @@ static void script_end_using(JSParseState *s)
     emit_label(s, fd->scopes[fd->body_scope].using_label_end);
 }
 
-/* The elements of the script. `*functions` and `*expressions` count those, `*elements` all but empty ones. */
-static __exception int script_elements(JSParseState *s, BlockEnv *using_be, int *functions, int *expressions, int *elements)
+/* Whether the tokens from here on are an arrow function, or one that `function` begins. */
+static bool script_at_function_value(JSParseState *s)
+{
+    if (script_at_function(s))
+        return true;
+    if (s->token.val == '(')
+        return js_parse_skip_parens_token(s, NULL, true) == TOK_ARROW;
+    if (token_is_pseudo_keyword(s, JS_ATOM_async) && peek_token(s, true) != TOK_ARROW) {
+        if (next_token(s))
+            return false;
+        return s->token.val == '(' ? js_parse_skip_parens_token(s, NULL, true) == TOK_ARROW : peek_token(s, true) == TOK_ARROW;
+    }
+    return s->token.val == TOK_IDENT && peek_token(s, true) == TOK_ARROW;
+}
+
+/* The name in `const name = async () => …` (owned); JS_ATOM_NULL when no such definition begins here. */
+static JSAtom script_function_variable(JSParseState *s)
+{
+    JSAtom name = JS_ATOM_NULL;
+    JSParsePos start;
+    bool function;
+    if (s->token.val != TOK_CONST && s->token.val != TOK_VAR && s->token.val != TOK_LET)
+        return name;
+    js_parse_get_pos(s, &start);
+    if (!next_token(s) && s->token.val == TOK_IDENT) {
+        name = JS_DupAtom(s->ctx, s->token.u.ident.atom);
+        function = !next_token(s) && s->token.val == '=' && !next_token(s) && script_at_function_value(s);
+        if (!function) {
+            JS_FreeAtom(s->ctx, name);
+            name = JS_ATOM_NULL;
+        }
+    }
+    if (JS_HasException(s->ctx)) /* the parser proper will meet the same mistake */
+        JS_FreeValue(s->ctx, JS_GetException(s->ctx));
+    return js_parse_seek_token(s, &start) ? JS_ATOM_NULL : name;
+}
+
+/* Of a script's elements: all but empty ones and directives, and how many of them are what. */
+typedef struct {
+    int elements, functions, exported, definitions, expressions;
+    JSAtom called; /* the function that is exported, or the last one declared */
+} ScriptCount;
+
+static void script_replace_atom(JSParseState *s, JSAtom *atom, JSAtom by)
+{
+    JS_FreeAtom(s->ctx, *atom);
+    *atom = by;
+}
+
+/* `main` is what a reader looks for; without it the last function that was defined. */
+static void script_note_definition(JSParseState *s, JSAtom name)
+{
+    char text[8];
+    bool main;
+    JS_AtomGetStr(s->ctx, text, sizeof(text), script_uncalled);
+    main = script_uncalled != JS_ATOM_NULL && !strcmp(text, "main");
+    if (main)
+        JS_FreeAtom(s->ctx, name);
+    else
+        script_replace_atom(s, &script_uncalled, name);
+}
+
+static __exception int script_counted_element(JSParseState *s, ScriptCount *count)
+{
+    bool directive = s->token.val == TOK_STRING && count->elements == 0;
+    bool function = script_at_function(s);
+    JSAtom variable = script_function_variable(s);
+    count->expressions += !function && !directive && script_at_expression(s);
+    count->elements += s->token.val != ';' && !directive;
+    int parsed = script_element(s);
+    bool exported = parsed == SCRIPT_EXPORTED_FUNCTION;
+    if (parsed < 0) {
+        JS_FreeAtom(s->ctx, variable);
+        return -1;
+    }
+    if (function || exported) {
+        JSAtom name = script_last_child(s->cur_func)->func_name;
+        count->functions++;
+        if (exported || !count->exported)
+            script_replace_atom(s, &count->called, JS_DupAtom(s->ctx, name));
+        count->exported += exported;
+        variable = JS_DupAtom(s->ctx, name);
+    }
+    if (variable != JS_ATOM_NULL) {
+        count->definitions++;
+        script_note_definition(s, variable);
+    }
+    return 0;
+}
+
+static __exception int script_elements(JSParseState *s, BlockEnv *using_be, ScriptCount *count)
 {
     JSFunctionDef *fd = s->cur_func;
     while (s->token.val != TOK_EOF) {
-        bool directive = s->token.val == TOK_STRING && *elements == 0;
-        bool function = script_at_function(s);
-        bool expression = !function && script_at_expression(s);
-        *functions += function;
-        *expressions += expression && !directive;
-        *elements += s->token.val != ';' && !directive;
-        if (script_element(s))
+        if (script_counted_element(s, count))
             return -1;
         if (!using_be->has_using && fd->scopes[fd->body_scope].has_using) {
             push_break_entry(fd, using_be, JS_ATOM_NULL, -1, -1, 1);
@@ -268,29 +359,67 @@ static __exception int script_elements(JSParseState *s, BlockEnv *using_be, int 
     return 0;
 }
 
+/* Says which function, if any, is the script's value, and is called: the default export, the one function that the script
+   is, or the one exported one of a script that only declares functions. */
+static void script_decide(JSParseState *s, const ScriptCount *count)
+{
+    JSFunctionDef *fd = s->cur_func;
+    bool lone = count->elements == 1 && count->functions + count->expressions == 1;
+    bool one_exported = count->exported == 1 && count->functions == count->elements;
+    script_lone_function = script_default_idx >= 0 || lone || one_exported;
+    if (script_default_idx < 0 && ((lone && count->functions) || one_exported)) {
+        script_get_var(s, count->called);
+        emit_op(s, OP_put_loc);
+        emit_u16(s, fd->eval_ret_idx);
+    }
+    if (script_lone_function || count->definitions != count->elements)
+        script_replace_atom(s, &script_uncalled, JS_ATOM_NULL);
+}
+
+/* The whole script as one object; the token after it is the end. */
+static __exception int script_object(JSParseState *s)
+{
+    if (js_parse_expr(s))
+        return -1;
+    emit_op(s, OP_put_loc);
+    emit_u16(s, s->cur_func->eval_ret_idx);
+    if (js_parse_expect_semi(s))
+        return -1;
+    script_lone_function = false;
+    if (s->token.val != TOK_EOF)
+        return js_parse_error(s, "unexpected token after an object");
+    script_result(s);
+    return 0;
+}
+
 static __exception int js_parse_script(JSParseState *s)
 {
     JSFunctionDef *fd = s->cur_func;
     BlockEnv using_be;
-    int functions = 0, expressions = 0, elements = 0;
+    ScriptCount count;
+    int failed;
 
     memset(&using_be, 0, sizeof(using_be));
+    memset(&count, 0, sizeof(count));
     script_default_idx = -1;
+    script_begins_with_brace = false;
+    script_replace_atom(s, &script_uncalled, JS_ATOM_NULL);
     if (next_token(s))
         return -1;
+    script_begins_with_brace = s->token.val == '{';
     if (js_parse_directives(s))
         return -1;
     fd->eval_ret_idx = add_var(s->ctx, fd, JS_ATOM__ret_);
     if (fd->eval_ret_idx < 0)
         return -1;
-    if (script_elements(s, &using_be, &functions, &expressions, &elements))
+    if (script_as_object)
+        return script_object(s);
+    failed = script_elements(s, &using_be, &count);
+    if (!failed)
+        script_decide(s, &count);
+    JS_FreeAtom(s->ctx, count.called);
+    if (failed)
         return -1;
-    script_lone_function = script_default_idx >= 0 || (elements == 1 && functions + expressions == 1);
-    if (elements == 1 && functions == 1 && script_default_idx < 0) {
-        script_get_var(s, script_last_child(fd)->func_name);
-        emit_op(s, OP_put_loc);
-        emit_u16(s, fd->eval_ret_idx);
-    }
     if (using_be.has_using) {
         pop_break_entry(fd);
         script_end_using(s);

@@ -110,6 +110,8 @@ static JSValue send_encoded(JSContext *ctx, JSValueConst path, JSValueConst args
         snprintf(message, sizeof message, "an argument cannot cross the bridge: %s: %s", problem.path, problem.message);
         return refused(ctx, "invalid_arguments", message, path, NULL);
     }
+    if (status == ENCODE_TOO_MANY)
+        return refused(ctx, "too_large", "the arguments have more than 1048576 parts", path, "Send less in one call.");
     if (status == ENCODE_TOO_LARGE) {
         snprintf(message, sizeof message, "the arguments are larger than %u bytes", (unsigned)args_limit);
         return refused(ctx, "too_large", message, path, "Send less in one call, or raise the budget call_args_bytes.");
