@@ -157,6 +157,8 @@ class URLSearchParams {
   values() { return new PairIterator(() => this.#pairs, (pair) => pair.value); }
   entries() { return new PairIterator(() => this.#pairs, (pair) => [pair.name, pair.value]); }
   toString() { return serializeForm(this.#pairs); }
+  // no web standard has this: as the result of a script it would otherwise be an object without properties
+  toJSON() { return serializeForm(this.#pairs); }
   static bind(params, changed) { params.#changed = changed; }
   static reset(params, text) { params.#pairs = parseForm(text); }
 }

@@ -333,10 +333,10 @@ static EncodeStatus refuse_instance(Encoder *e, JSValueConst object) {
     JSValue constructor = engine_peek(e->ctx, object, "constructor"), name = engine_peek(e->ctx, constructor, "name");
     const char *text = JS_IsString(name) ? JS_ToCString(e->ctx, name) : NULL;
     char why[128];
-    if (text && *text) snprintf(why, sizeof why, "%s %.64s cannot cross", strchr("AEIOUaeiou", *text) ? "an" : "a", text);
+    int len = text ? (int)utf8_prefix(text, strlen(text), 64) : 0;
+    if (len) snprintf(why, sizeof why, "an instance of %.*s cannot cross", len, text);
     else snprintf(why, sizeof why, "an object with private fields alone cannot cross");
-    size_t len = utf8_prefix(why, strlen(why), sizeof why);
-    mend(why, len);
+    mend(why, strlen(why));
     if (!text && JS_HasException(e->ctx)) JS_FreeValue(e->ctx, JS_GetException(e->ctx));
     JS_FreeCString(e->ctx, text);
     JS_FreeValue(e->ctx, name);

@@ -438,7 +438,20 @@ static JSValue compile_script(JSContext *ctx, const char *source, size_t len, bo
     return JS_Eval(ctx, source, len, SCRIPT_NAME, JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_ASYNC | JS_EVAL_FLAG_COMPILE_ONLY);
 }
 
-/* What does not compile as a block may be an object, as in `{"a": 1, "b": 2}`. The error is that of the first reading. */
+/* The place that a syntax error's stack begins with, as one number that grows with it. */
+static uint64_t error_place(JSContext *ctx, JSValueConst error) {
+    JSValue stack = engine_error_stack(ctx, error);
+    const char *text = JS_IsString(stack) ? JS_ToCString(ctx, stack) : NULL;
+    const char *place = text ? strstr(text, SCRIPT_NAME ":") : NULL;
+    char *end = NULL;
+    uint64_t line = place ? strtoul(place + sizeof SCRIPT_NAME, &end, 10) : 0;
+    uint64_t column = place && *end == ':' ? strtoul(end + 1, NULL, 10) : 0;
+    JS_FreeCString(ctx, text);
+    JS_FreeValue(ctx, stack);
+    return line << 32 | column;
+}
+
+/* What does not compile as a block may be an object, as in `{"a": 1, "b": 2}`. The reading that got further has the error. */
 static JSValue compile_either(JSContext *ctx, const char *source, size_t len) {
     JSValue code = compile_script(ctx, source, len, false);
     if (!JS_IsException(code) || !script_begins_with_brace) return code;
@@ -450,8 +463,9 @@ static JSValue compile_either(JSContext *ctx, const char *source, size_t len) {
     }
     JSValue second = JS_GetException(ctx);
     bool ran_out = engine_is_memory_error(second) || engine_is_stack_error(second);
-    JS_FreeValue(ctx, ran_out ? error : second);
-    return JS_Throw(ctx, ran_out ? second : error);
+    bool further = ran_out || error_place(ctx, second) > error_place(ctx, error);
+    JS_FreeValue(ctx, further ? error : second);
+    return JS_Throw(ctx, further ? second : error);
 }
 
 JSValue engine_run_script(JSContext *ctx, const char *source, size_t len, EngineScript *script) {

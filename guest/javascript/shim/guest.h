@@ -179,6 +179,13 @@ typedef struct {
 
 void failure_pack(JSContext *ctx, Bytes *to, const Failure *failure);
 
+/* hints.c */
+
+/* The main script's text; it stays where it is for as long as the run lasts. */
+void hints_keep_source(const char *text, size_t len);
+/* Writes a message that says more than the engine's of an uncaught error; false when there is none. */
+bool hints_for(const char *name, const char *message, const char *stack, int line, int column, char *to, size_t room);
+
 /* run.c */
 
 /* Sets apart, in the image, the memory that a run always needs. */

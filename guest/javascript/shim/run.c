@@ -275,10 +275,11 @@ static uint64_t fail_to_compile(JSValue error) {
 /* A script that only defines a function has done nothing, which its writer is unlikely to have meant. */
 static void warn_uncalled(JSValue name) {
     const char *text = JS_IsString(name) ? JS_ToCString(guest_ctx, name) : NULL;
-    char line[160];
-    if (text) {
-        int len = snprintf(line, sizeof line, "%.64s was defined and never called: end the script with `await %.64s()`", text, text);
-        output_log("warn", line, utf8_prefix(line, (size_t)len, sizeof line - 1));
+    int len = text ? (int)utf8_prefix(text, strlen(text), 64) : 0;
+    char line[256];
+    if (len) {
+        snprintf(line, sizeof line, "%.*s was defined and never called: end the script with `await %.*s()`", len, text, len, text);
+        output_log("warn", line, strlen(line));
     }
     JS_FreeCString(guest_ctx, text);
     JS_FreeValue(guest_ctx, name);
@@ -292,7 +293,7 @@ static uint64_t start_script(const char *source, uint32_t len) {
     text[len] = 0;
     EngineScript script;
     JSValue promise = engine_run_script(guest_ctx, text, len, &script);
-    free(text);
+    hints_keep_source(text, len);
     if (!script.compiled) return fail_to_compile(JS_GetException(guest_ctx));
     lone_function = script.lone_function;
     warn_uncalled(script.uncalled);

@@ -275,7 +275,7 @@ static JSAtom script_function_variable(JSParseState *s)
     JSAtom name = JS_ATOM_NULL;
     JSParsePos start;
     bool function;
-    if (s->token.val != TOK_CONST && s->token.val != TOK_VAR && s->token.val != TOK_LET)
+    if (s->token.val != TOK_CONST && s->token.val != TOK_VAR && s->token.val != TOK_LET && !token_is_pseudo_keyword(s, JS_ATOM_let))
         return name;
     js_parse_get_pos(s, &start);
     if (!next_token(s) && s->token.val == TOK_IDENT) {
@@ -321,7 +321,7 @@ static __exception int script_counted_element(JSParseState *s, ScriptCount *coun
     bool directive = s->token.val == TOK_STRING && count->elements == 0;
     bool function = script_at_function(s);
     JSAtom variable = script_function_variable(s);
-    count->expressions += !function && !directive && script_at_expression(s);
+    count->expressions += !function && !directive && variable == JS_ATOM_NULL && script_at_expression(s);
     count->elements += s->token.val != ';' && !directive;
     int parsed = script_element(s);
     bool exported = parsed == SCRIPT_EXPORTED_FUNCTION;
