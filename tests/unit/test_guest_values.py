@@ -55,6 +55,20 @@ OUT: list[tuple[str, Any]] = [
     ("new Set()", []),
     ("new TypeError('no')", {"name": "TypeError", "message": "no"}),
     ("Object.assign(new Error('no'), {code: 'E', cause: 1})", {"name": "Error", "message": "no", "code": "E", "cause": 1}),
+    ("new Error('no', { cause: new TypeError('why', { cause: [1] }) })",
+     {"name": "Error", "message": "no", "cause": {"name": "TypeError", "message": "why", "cause": [1]}}),
+    ("new AggregateError([new Error('one'), 2], 'all')",
+     {"name": "AggregateError", "message": "all", "errors": [{"name": "Error", "message": "one"}, 2]}),
+    ("Object.defineProperty(new Error('no'), 'cause', { get() { throw 1 } })", {"name": "Error", "message": "no"}),
+    ("new URLSearchParams({ a: 'x y', b: 2 })", "a=x+y&b=2"),
+    ("class Empty {} new Empty()", {}),
+    ("class Partly { #hidden = 1; shown = 2 } new Partly()", {"shown": 2}),
+    ("class Told { #hidden = 1; toJSON() { return this.#hidden } } new Told()", 1),
+    ("({ '\\ud800': 1, b: { '\\udfff': 2 } })", {"\ufffd": 1, "b": {"\ufffd": 2}}),
+    ("({ '\\ufffd': 1, 'x\\ufffd': 2 })", {"\ufffd": 1, "x\ufffd": 2}),
+    ("const key = () => ({ toJSON(k) { return typeof k + k } }); ({ a: key(), b: [key()], m: new Map([['q', key()]]), s: new Set([key()]) })",
+     {"a": "stringa", "b": ["string0"], "m": {"q": "stringq"}, "s": ["string0"]}),
+    ("({ toJSON(k) { return [k] } })", [""]),
     ("new DOMException('gone', 'AbortError')", {"name": "AbortError", "message": "gone"}),
     ("({toJSON() { return [1] }})", [1]),
     ("({toJSON() { return undefined }})", None),
@@ -101,7 +115,19 @@ REFUSED: list[tuple[str, str, str]] = [
     ("let d = 1; for (let i = 0; i < 101; i++) d = [d]; d", "$" + "[0]" * 100, "100 levels"),
     ("let d = []; for (let i = 0; i < 100000; i++) d = [d]; d", "$" + "[0]" * 100, "100 levels"),
     ("const o = {toJSON() { return {toJSON: o.toJSON} }}; o", "$", "without end"),
-    ("({a: {'\\ud800': 1}})", '$.a.\ufffd', "surrogate"),
+    ("({a: {'\\ud800': 1, '\\udfff': 2}})", "$.a.\ufffd", "surrogate"),
+    ("[{'\\ufffd': 1, '\\ud800': 2}]", "$[0].\ufffd", "surrogate"),
+    ("new Map([['\\ud800', 1], ['\\ufffd', 2]])", "$.\ufffd", "surrogate"),
+    ("new AbortController()", "$", "an instance of AbortController"),
+    ("[{ e: new TextEncoder() }]", "$[0].e", "TextEncoder"),
+    ("({ t: new EventTarget() })", "$.t", "EventTarget"),
+    ("class Safe { #key = 1 } [new Safe()]", "$[0]", "an instance of Safe"),
+    ("class Safe { #key() {} static { Object.defineProperty(Safe, 'name', { get() { for (;;); } }) } } new Safe()", "$", "private fields"),
+    ("new Error('m', { cause: { f() {} } })", "$.cause.f", "function"),
+    ("new Error('m', { cause: new AggregateError([1n << 70n]) })", "$.cause.errors[0]", "BigInt"),
+    ("const e = new Error('m'); e.cause = e; e", "$.cause", "cycle"),
+    ("const double = (x) => x * 2; double", "$", "ends with a function: call it"),
+    ("({ double: (x) => x * 2 })", "$.double", "a function cannot cross"),
     ("const b = new Uint8Array(4); b.buffer.transfer(); ({b})", "$.b", "detached"),
     ("(function* () {})()", "$", "kind"),
     ("new Float32Array([NaN])", "$[0]", "NaN"),
@@ -173,7 +199,30 @@ def test_a_result_of_just_the_budget_is_let_through() -> None:
 
 
 def test_a_million_parts_are_the_most() -> None:
-    assert run("new Array(2 ** 20).fill(0)", result_bytes=1 << 24).failure["code"] == "result_too_large"
+    for source in (
+        "new Array(2 ** 20).fill(0)",
+        "new Array(2 ** 20 + 1).fill(0)",
+        "const a = new Array(2000).fill(0); new Array(2000).fill(a)",
+    ):
+        failure = run(source, result_bytes=1 << 24).failure
+        assert (failure["code"], failure["message"]) == ("result_too_large", "the result has more than 1048576 parts")
+    failure = run("'x'.repeat(5000)", result_bytes=1000).failure
+    assert (failure["code"], failure["message"]) == (
+        "result_too_large",
+        "the result is larger than the budget result_bytes",
+    )
+    caught = "const many = new Array(2 ** 20).fill(0); try { emit(many) } catch (e) { const [first] = await Promise.allSettled([tools.a({ many })]);"
+    said = value(
+        f"{caught} [e.name, e.message, first.reason.code, first.reason.message] }}",
+        result_bytes=1 << 24,
+        args_bytes=1 << 24,
+    )
+    assert said == [
+        "RangeError",
+        "an emitted value has more than 1048576 parts",
+        "too_large",
+        "the arguments have more than 1048576 parts",
+    ]
     assert len(value("new Array(2 ** 20 - 1).fill(0)", result_bytes=1 << 24)) == 2**20 - 1
 
 
