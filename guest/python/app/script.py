@@ -11,7 +11,7 @@ import ast
 import builtins
 import linecache
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 FILE = "<script>"
@@ -33,34 +33,60 @@ def compiled(text: str, namespace: dict[str, Any]) -> tuple[Callable[[], Any], b
     lines = text.splitlines(keepends=True)
     linecache.cache[FILE] = (len(text), None, lines, FILE)
     tree = ast.parse(text, FILE, "exec")
-    asynchronous = any(map(_is_asynchronous, ast.walk(tree)))
+    asynchronous = ("asyn" in text or "await" in text) and any(map(_is_asynchronous, _walk(tree)))
     body = tree.body
     _call_lone_function(body)
-    _await_calls(body, asynchronous)
+    if "tools" in text:
+        _await_calls(body, asynchronous)
     outside = _Outside()
     outside.look(body)
     if outside.plain_module:
         return _module(tree, namespace), asynchronous
     _return_last(body)
     names = sorted(outside.names - _fast(tree, outside, namespace))
-    head: list[ast.stmt] = [ast.Global(names)] if names else []
+    head: list[ast.stmt] = [_first_line(ast.Global(names))] if names else []
     body = [_unannotated(statement) if isinstance(statement, ast.AnnAssign) else statement for statement in body]
     docstring = _docstring(body)
     function = ast.AsyncFunctionDef(
         name=_MAIN,
         args=ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[]),
-        body=[*docstring, *head, *body[len(docstring) :]] or [ast.Pass()],
+        body=[*docstring, *head, *body[len(docstring) :]] or [_first_line(ast.Pass())],
         decorator_list=[],
         returns=None,
         type_params=[],
     )
     futures = [s for s in body if isinstance(s, ast.ImportFrom) and s.module == "__future__"]
-    function.body = [s for s in function.body if s not in futures] or [ast.Pass()]
-    module = ast.fix_missing_locations(ast.Module([*futures, function], []))
-    code = compile(module, FILE, "exec", dont_inherit=True)
+    function.body = [s for s in function.body if s not in futures] or [_first_line(ast.Pass())]
+    code = compile(ast.Module([*futures, _first_line(function)], []), FILE, "exec", dont_inherit=True)
     inner = next(c for c in code.co_consts if isinstance(c, types.CodeType) and c.co_name == _MAIN)
     inner = inner.replace(co_name="<module>", co_qualname="<module>")
     return types.FunctionType(inner, namespace), asynchronous
+
+
+def _first_line(node: Any) -> Any:
+    """`node` with a place in the text, for what does not come from it."""
+    node.lineno = node.end_lineno = 1
+    node.col_offset = node.end_col_offset = 0
+    return node
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    """Like ast.iter_child_nodes, at a fifth of its cost: every start of a script pays for it, node by node."""
+    found: list[ast.AST] = []
+    for value in vars(node).values():
+        if value.__class__ is list:
+            found += [part for part in value if isinstance(part, ast.AST)]
+        elif isinstance(value, ast.AST):
+            found.append(value)
+    return found
+
+
+def _walk(node: ast.AST) -> Iterator[ast.AST]:
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += _children(node)
 
 
 def _is_asynchronous(node: ast.AST) -> bool:
@@ -92,6 +118,16 @@ def _module(tree: ast.Module, namespace: dict[str, Any]) -> Callable[[], Any]:
     return run
 
 
+_TELLING = frozenset(
+    {
+        *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Name, ast.Import, ast.ImportFrom),
+        *(ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping, ast.TypeAlias, ast.Call, ast.Yield),
+        *(ast.YieldFrom, ast.Nonlocal, ast.Global, *_COMPREHENSIONS),
+    }
+)
+"""The nodes that `_Outside` has something to say about."""
+
+
 class _Outside:
     """What the top level of a script binds, and whether it must be a real module body."""
 
@@ -106,6 +142,9 @@ class _Outside:
             self._node(node)
 
     def _node(self, node: ast.AST) -> None:
+        if node.__class__ not in _TELLING:
+            self.look(_children(node))
+            return
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 self.names.add(name)
@@ -142,12 +181,12 @@ class _Outside:
             # its own targets are not ours; a := inside of it is
             self.names.update(
                 inner.target.id
-                for inner in ast.walk(node)
+                for inner in _walk(node)
                 if isinstance(inner, ast.NamedExpr) and isinstance(inner.target, ast.Name)
             )
-            self.look(inner for inner in ast.walk(node) if isinstance(inner, (ast.Yield, ast.YieldFrom)))
+            self.look(inner for inner in _walk(node) if isinstance(inner, (ast.Yield, ast.YieldFrom)))
             return
-        self.look(ast.iter_child_nodes(node))
+        self.look(_children(node))
 
 
 def _fast(tree: ast.Module, outside: _Outside, namespace: dict[str, Any]) -> set[str]:
@@ -156,16 +195,19 @@ def _fast(tree: ast.Module, outside: _Outside, namespace: dict[str, Any]) -> set
     Only those that the script's own level alone mentions, and nothing else could find: no function, class or module,
     none that is also a builtin (`list = list(x)` reads the builtin first), and none where the namespace is looked into.
     """
+    candidates = outside.names - outside.defined - set(namespace) - _BUILTINS
+    if not candidates:
+        return candidates
     inner: set[str] = set()
-    for node in ast.walk(tree):
+    for node in _walk(tree):
         match node:
             case ast.Name(id=name) if name in _LOOKS_INSIDE:
                 return set()
             case ast.Global(names=names):
                 inner.update(names)
         if isinstance(node, (*_SCOPES, ast.GeneratorExp, ast.TypeAlias)):
-            inner.update(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
-    return outside.names - outside.defined - inner - set(namespace) - _BUILTINS
+            inner.update(part.id for part in _walk(node) if isinstance(part, ast.Name))
+    return candidates - inner
 
 
 def _misplaced(message: str, node: Any) -> SyntaxError:
@@ -245,7 +287,7 @@ def _await_calls(body: list[ast.stmt], asynchronous: bool) -> None:
     A call spelled `tools.a.b(…)` is awaited where it stands in a synchronous script's own level, so that no stack is
     alive while it waits; and where it is a statement by itself, in async code too: nobody else could await it.
     """
-    if "tools" in {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}:
+    if "tools" in {n.id for s in body for n in _walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}:
         return
     rewrite = _Awaiter(everywhere=not asynchronous)
     body[:] = [rewrite.visit(statement) for statement in body]
@@ -268,6 +310,14 @@ class _Awaiter(ast.NodeTransformer):
     def __init__(self, *, everywhere: bool) -> None:
         self._everywhere = everywhere
         self._in_async = True
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        for name, value in list(vars(node).items()):
+            if value.__class__ is list:
+                value[:] = [self.visit(part) if isinstance(part, ast.AST) else part for part in value]
+            elif isinstance(value, ast.AST):
+                setattr(node, name, self.visit(value))
+        return node
 
     def visit(self, node: ast.AST) -> Any:
         if isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.GeneratorExp)):
