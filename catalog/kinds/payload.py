@@ -167,12 +167,12 @@ def failure(response: OutboundResponse, *, connection: str) -> ToolError:
 
 
 def _said(response: OutboundResponse) -> Any:
-    """The body of a refusal: as the value that it says to be, and as text where it is not."""
+    """The body of a refusal: as the value that it says to be, and as text where it is not; None when it is empty."""
     try:
         body = value_of(response)
     except ToolError:
-        body = None
-    return _text(response.body, media_of(response)[1]) if body is None or codec.too_deep(body) else body
+        return _text(response.body, media_of(response)[1])
+    return _text(response.body, media_of(response)[1]) if codec.too_deep(body) else body
 
 
 def _again(status: int) -> bool:
