@@ -146,8 +146,8 @@ _FRAMES = (
         backtrace_barrier = false;
 """,
 )
-"""A stack shows the script's frames and the engine's, not those of the boot code; it begins where an error was made, not
-in the constructor of its class."""
+"""A stack shows the script's frames and the engine's, not those of the boot code; it begins where an error was made,
+not in the constructor of its class."""
 
 _DYNAMIC_IMPORT = (
     """    specifier_str = JS_ToString(ctx, specifier);
