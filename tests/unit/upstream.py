@@ -104,7 +104,7 @@ def redirect(to: str, status: int = 302) -> bytes:
 
 def bomb(mebibytes: int) -> bytes:
     """A gzip body that unfolds to so many MiB."""
-    return gzip.compress(b"\0" * (mebibytes << 20), 9)
+    return gzip.compress(b"\0" * (mebibytes << 20), 9, mtime=0)
 
 
 @asynccontextmanager
