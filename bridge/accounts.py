@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
 from bridge.secrets.ports import parse_ref
 from bridge.wire.errors import InvalidRequest
 from catalog.kinds.openapi import security
-from catalog.model import Carrier, Manifest, Placement
+from catalog.model import Carrier, Connection, Diagnostic, Manifest, Placement
 
 Auth = Literal["bearer", "basic"] | Mapping[str, Any] | None
 """How a connection authenticates: `"bearer"`, `"basic"`, `{"type": "header"|"query"|"cookie", "name": …, "prefix"?}`,
@@ -64,7 +64,7 @@ def _named(carrier: Carrier, facts: dict[str, Any], secret: str) -> Placement:
     if not isinstance(name, str) or not name.isascii() or not name.isprintable() or not name or " " in name:
         raise InvalidRequest(f"auth of type {carrier} needs the name of the {carrier}.", hint=_HINT)
     if carrier != "query" and any(mark in name for mark in ':;=,"'):
-        raise InvalidRequest(f"{name[:80]!r} cannot name a {carrier}.")
+        raise InvalidRequest(f"{name[:80]!r} is not a name for a {carrier}.")
     return Placement("", carrier, name, secret, prefix=str(prefix))
 
 
@@ -82,3 +82,10 @@ def _several(manifest: Manifest, schemes: Any, username: str) -> tuple[Placement
     for ref in schemes.values():
         parse_ref(str(ref))
     return tuple(_scheme(manifest, str(name), str(ref), username) for name, ref in schemes.items())
+
+
+def unset(account: Connection, names: Sequence[str]) -> list[Diagnostic]:
+    """The local secrets of a connection that are not among the `names` in its scope."""
+    wanted = {one.secret.removeprefix("local:") for one in account.placements if one.secret.startswith("local:")}
+    text = f"is not set in scope {account.scope}: every call fails until it is"
+    return [Diagnostic("secret", f"local:{name} {text}") for name in sorted(wanted.difference(names))]

@@ -99,7 +99,7 @@ def parse_named(text: str) -> Named:
     """`localhost`, `db.internal:5432`, `127.0.0.1:8080`, `[::1]`, `10.0.0.0/8`. Raises InvalidRequest."""
     try:
         if "/" in text:
-            return Named(text, None, ipaddress.ip_network(text), None)
+            return Named(text, None, _private(ipaddress.ip_network(text)), None)
         name, colon, digits = text.rpartition(":")
         if not colon or digits.endswith("]") or (text.count(":") > 1 and not text.startswith("[")):
             name, digits = text, ""
@@ -116,6 +116,18 @@ def parse_named(text: str) -> Named:
             hint="Name a host, an address or a network, such as localhost:8080, 127.0.0.1 or 10.0.0.0/8.",
         ) from None
     return Named(text, host.name, network, port)
+
+
+def _private(network: Network) -> Network:
+    """Raises ValueError for a network that covers more than a part of the private space."""
+    if network.num_addresses == 1:
+        return network
+    within = any(type(one) is type(network) and network.subnet_of(one) for one in DENIED)  # type: ignore[arg-type]
+    if isinstance(network, ipaddress.IPv6Network) and network.prefixlen >= 7:
+        within = within or not network.overlaps(UNICAST)
+    if not within:
+        raise ValueError("it covers more than private addresses")
+    return network
 
 
 @dataclass(frozen=True, slots=True)

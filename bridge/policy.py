@@ -21,6 +21,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 from bridge.wire.errors import InvalidRequest
 from catalog import address
 from catalog.model import SideEffect, Tool
+from catalog.registry import Registry
 
 Effect = Literal["approve", "require_approval", "block"]
 
@@ -164,6 +165,21 @@ def new_rule(target: str, pattern: str, effect: str, *, scope: str, reason: str 
     return Rule(rule_id, scope, target, Glob(pattern), effect, reason[:500], time.time())
 
 
+def check_target(target: str, registry: Registry) -> None:
+    """Raises InvalidRequest unless `target` is `*` or something that exists: a rule for what does not would wait for
+    the next thing of that name, whoever makes it."""
+    name, *account = target.split(".")
+    installed = registry.installed(name)
+    if target == "*" or (installed is not None and (not account or tuple(account) in installed.connections)):
+        return
+    if installed is None:
+        known = ["*", *(one.name for one in registry.integrations())]
+    else:
+        known = [name, *(f"{name}.{scope}.{connection}" for scope, connection in installed.connections)]
+    shown = ", ".join(known[:40]) + (f" and {len(known) - 40} more" if len(known) > 40 else "")
+    raise InvalidRequest(f"There is nothing {target[:80]!r} for a rule to target.", hint=f"Known targets: {shown}.")
+
+
 def read_rule(row: RuleRow) -> Rule:
     """A stored rule. Raises InvalidRequest when the row does not hold one: a rule that cannot be read is never
     skipped, because skipping it could allow what it forbids."""
@@ -222,6 +238,10 @@ class Policy:
 
     def rules(self) -> list[Rule]:
         return sorted(self._rules.values(), key=lambda rule: (rule.created_at, rule.id))
+
+    def targeting(self, target: str) -> list[Rule]:
+        """The rules for `target` and for what is within it."""
+        return [rule for rule in self.rules() if f"{rule.target}.".startswith(f"{target}.")]
 
     def decide(self, tool: Tool) -> Decision:
         key = (tool.path, tool.side_effect)

@@ -30,6 +30,8 @@ def forms(secret: str) -> set[bytes]:
     found = {raw, raw.hex().encode(), raw.hex().upper().encode()}
     url = quote(raw, safe="")
     found |= {url.encode(), _lower_escapes(url).encode(), quote(raw, safe="/").encode()}
+    escaped = "".join(f"%{byte:02x}" for byte in raw)
+    found |= {escaped.encode(), escaped.upper().encode()}
     found |= {json.dumps(secret)[1:-1].encode(), html.escape(secret).encode("utf-8", "surrogatepass")}
     units = raw.decode("utf-8", "surrogatepass").encode("utf-16-be", "surrogatepass")
     escapes = "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

@@ -12,14 +12,14 @@ import anyio
 import anyio.to_thread
 import structlog
 
-from bridge.accounts import Auth, placements
+from bridge.accounts import Auth, placements, unset
 from bridge.client import Client
 from bridge.dial import Resolver
 from bridge.discovery import Discovery
 from bridge.documents import fetch, is_url, read
 from bridge.egress import Gate, Grant
 from bridge.outbound import Passage
-from bridge.policy import Effect, MemoryPolicies, Policy, PolicyStore, new_rule, read_rule
+from bridge.policy import Effect, MemoryPolicies, Policy, PolicyStore, Rule, check_target, new_rule, read_rule
 from bridge.proxy import ToolProxy
 from bridge.secrets import masterkey
 from bridge.secrets.env import EnvSecrets
@@ -29,18 +29,15 @@ from bridge.secrets.ports import KeyStore, MemorySecrets, SecretProvider, Secret
 from bridge.settings import ToolboxSettings
 from bridge.wire.errors import ConfigError, Conflict, ImportFailed, InvalidRequest, NotFound, RequestRefused, ToolError
 from catalog import address, rows
-from catalog.kinds.code import Code, Function, bind
+from catalog.kinds.code import Code, Function, bind, schema_check
 from catalog.model import AddReport, Connection, Integration, Manifest, Schema, SideEffect, Tool, ToolSpec
 from catalog.origin import Reach, parse_url
 from catalog.registry import Installed, Registry
 from catalog.store import CatalogStore, MemoryCatalog
-from catalog.validate import Check, SchemaError, checker
 
 __all__ = ["AddReport", "Auth", "Toolbox", "ToolboxSettings"]
 
 _log = structlog.get_logger("executor.toolbox")
-
-
 _DEFAULT: Final = ToolboxSettings()
 
 
@@ -215,17 +212,30 @@ class Toolbox:
         installed.connections.setdefault(
             (where.scope, where.connection), Connection(where.integration, where.scope, where.connection)
         )
-        binding = bind(fn, _checked(output_schema))
-        _checked(input_schema)
+        binding = bind(fn, schema_check(output_schema))
+        schema_check(input_schema)
         spec = ToolSpec(where.tool, title, description, input_schema, output_schema, side_effect, binding=binding)
         self._registry.add_tool(where.integration, where.scope, where.connection, spec)
 
-    async def remove(self, name: str) -> None:
-        """Remove the integration and its connections. Raises NotFound."""
+    async def remove(self, name: str) -> int:
+        """Remove the integration, its connections, and the rules that target them; the answer is how many rules that
+        were. Raises NotFound."""
         async with self._changing:
             self._existing(name)
+            rules = self._policy.targeting(name)
+            # A rule left behind must not loosen what comes after, nor its absence what is still there.
+            await self._forget(rules, loosening=True)
             await self._catalog.delete_integration(name)
             self._registry.remove(name)
+            await self._forget(rules, loosening=False)
+        _log.info("integration_removed", integration=name, rules=len(rules))
+        return len(rules)
+
+    async def _forget(self, rules: list[Rule], *, loosening: bool) -> None:
+        for rule in rules:
+            if (rule.effect == "approve") is loosening and self._policy.get(rule.id) is not None:
+                await self._policy_store.delete_rule(rule.id)
+                self._policy.remove(rule.id)
 
     def integrations(self) -> list[dict[str, Any]]:
         """Every integration: name, kind, title, number of tools, connections, origins, private hosts, diagnostics."""
@@ -267,16 +277,21 @@ class Toolbox:
             account = Connection(integration, scope, connection, placements(installed.manifest, auth, secret))
             if installed.kind in rows.KINDS:
                 await self._catalog.put_connection(rows.row_of_connection(account, time.time()))
-            return await self._opened(installed, self._registry.connect(account))
+            return await self._opened(installed, account, self._registry.connect(account))
 
-    async def disconnect(self, integration: str, *, scope: str = "org", connection: str = "main") -> None:
-        """Remove an account; the integration stays. Raises NotFound."""
+    async def disconnect(self, integration: str, *, scope: str = "org", connection: str = "main") -> int:
+        """Remove an account and the rules that target it, of which the answer is the number; the integration stays.
+        Raises NotFound."""
         async with self._changing:
             installed = self._existing(integration)
             if (scope, connection) not in installed.connections:
                 raise NotFound(f"{integration} has no connection {scope}.{connection}.")
+            rules = self._policy.targeting(f"{integration}.{scope}.{connection}")
+            await self._forget(rules, loosening=True)
             await self._catalog.delete_connection(integration, scope, connection)
             self._registry.disconnect(integration, scope, connection)
+            await self._forget(rules, loosening=False)
+        return len(rules)
 
     def _check_new(self, name: str, scope: str, connection: str, replacing: bool) -> None:
         address.check_name(name, "integration")
@@ -321,18 +336,15 @@ class Toolbox:
             installed.connections[account.scope, account.name] = account
             row = await anyio.to_thread.run_sync(rows.row_of, installed)
             await self._catalog.put_integration(row, [rows.row_of_connection(account, installed.created_at)])
-            return await self._opened(installed, self._registry.install(installed))
+            return await self._opened(installed, account, self._registry.install(installed))
 
-    async def _opened(self, installed: Installed, tools: list[Tool]) -> AddReport:
+    async def _opened(self, installed: Installed, account: Connection, tools: list[Tool]) -> AddReport:
         await anyio.to_thread.run_sync(self._registry.index.add, tools)
-        return self._report(installed, tools)
-
-    def _report(self, installed: Installed, tools: list[Tool]) -> AddReport:
         return AddReport(
             installed.name,
             installed.kind,
             [tool.path for tool in tools],
-            list(installed.manifest.diagnostics),
+            [*unset(account, await self._local.names(account.scope)), *installed.manifest.diagnostics],
             [str(reach) for reach in installed.manifest.reach],
             list(installed.config.get("allow_private", ())),
         )
@@ -401,12 +413,14 @@ class Toolbox:
     ) -> dict[str, Any]:
         """Add a rule, in force when this returns; the answer also says how many tools it `matches` now.
 
-        `target` is `*`, an integration, or `integration.scope.connection`; `pattern` a glob over the tool part. Raises
-        InvalidRequest.
+        `target` is `*`, an integration that there is, or its `integration.scope.connection`; `pattern` a glob over the
+        tool part. Raises InvalidRequest.
         """
         rule = new_rule(target, pattern, effect, scope=scope, reason=reason)
-        await self._policy_store.put_rule(rule.row())
-        self._policy.add(rule)
+        async with self._changing:
+            check_target(target, self._registry)
+            await self._policy_store.put_rule(rule.row())
+            self._policy.add(rule)
         return rule.as_dict() | {"matches": sum(rule.applies(tool) for tool in self._registry.tools())}
 
     async def remove_policy(self, rule_id: str) -> None:
@@ -428,17 +442,6 @@ class Toolbox:
 
     def egress(self) -> dict[str, Any]:
         """The operator's bounds, and every private place that an integration was allowed to reach."""
-        private = {
-            one.name: list(one.config["allow_private"])
-            for one in self._registry.integrations()
-            if one.config.get("allow_private")
-        }
+        everything = {one.name: list(one.config.get("allow_private", ())) for one in self._registry.integrations()}
+        private = {name: places for name, places in everything.items() if places}
         return self._gate.as_dict() | {"integrations": private}
-
-
-def _checked(schema: Schema | None) -> Check | None:
-    """Raises InvalidRequest when the operator's own schema is not one."""
-    try:
-        return checker(schema, {}, trusted=True)
-    except SchemaError as e:
-        raise InvalidRequest(f"The schema of the tool is not a JSON Schema: {e.message[:300]}.") from None

@@ -50,7 +50,8 @@ def check_name(text: str, what: str) -> None:
     """Raises InvalidRequest when `text` cannot name the thing that `what` says."""
     if not is_name(text):
         raise InvalidRequest(
-            f"{text[:80]!r} cannot name a {what}.", hint="Lower-case letters, digits, - and _, at most 63 characters."
+            f"{text[:80]!r} cannot be the name of {'an' if what[0] in 'aeiou' else 'a'} {what}.",
+            hint="Lower-case letters, digits, - and _, at most 63 characters.",
         )
 
 

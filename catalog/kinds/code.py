@@ -9,9 +9,9 @@ from typing import Any
 
 import anyio.to_thread
 
-from bridge.wire.errors import ToolError
-from catalog.model import Connection, Manifest, Outbound, Tool, ToolValue
-from catalog.validate import Check, checked
+from bridge.wire.errors import InvalidRequest, ToolError
+from catalog.model import Connection, Manifest, Outbound, Schema, Tool, ToolValue
+from catalog.validate import Check, SchemaError, checked, checker
 
 Function = Callable[[dict[str, Any]], Any]
 
@@ -29,6 +29,14 @@ def bind(function: Function, check_result: Check | None = None) -> Binding:
     """A coroutine function is awaited on the event loop, anything else runs in a thread."""
     by_type = inspect.iscoroutinefunction(type(function).__call__)
     return Binding(function, by_type or inspect.iscoroutinefunction(function), check_result)
+
+
+def schema_check(schema: Schema | None) -> Check | None:
+    """Raises InvalidRequest when the operator's own schema is not one."""
+    try:
+        return checker(schema, {}, trusted=True)
+    except SchemaError as e:
+        raise InvalidRequest(f"The schema of the tool is not a JSON Schema: {e.message[:300]}.") from None
 
 
 class Code:

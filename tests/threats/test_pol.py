@@ -121,12 +121,12 @@ async def test_a_tool_has_one_name_and_its_policy_no_way_round(alias: str) -> No
 async def test_a_tool_that_calls_another_is_judged_for_each() -> None:
     """POL-05"""
     async with Toolbox() as box:
-        await box.add_policy("demo", "outer", "approve")
 
         async def outer(args: dict[str, Any]) -> Any:
             return [await _refusal(box, path) for path in args["paths"]]
 
         await _code(box, "demo.org.main.outer", outer)
+        await box.add_policy("demo", "outer", "approve")
         await _code(box, "demo.org.main.inner")
         await _code(box, "demo.org.main.reads", side_effect="read")
         await box.add_policy("demo", "inner", "block")
@@ -314,3 +314,38 @@ async def test_an_unknown_toolkit_holds_nothing() -> None:
         with pytest.raises(ToolError) as caught:
             await call(box, "demo.org.main.any", ctx=CallContext(toolkit="someone-elses"))
         assert caught.value.code == "tool_not_found"
+
+
+async def test_what_is_removed_takes_its_rules_along() -> None:
+    """POL-06"""
+    async with upstream() as server, Toolbox() as box:
+        described = document({"/x": {"delete": operation()}}, server.base)
+        kept = [await box.add_policy("*", "never", "block")]
+        for name in ("api", "apis"):
+            await box.add_openapi(name, described, allow_private=["127.0.0.1"])
+        kept.append(await box.add_policy("apis", "*", "require_approval"))
+        await box.add_policy("api", "*", "approve")
+        await box.add_policy("api.org.main", "op", "approve", scope="user")
+        await box.add_policy("api.org.main", "other", "block")
+        assert await _refusal(box, "api.org.main.op") == "done"
+        assert await box.remove("api") == 3
+        assert [one["id"] for one in box.policies()] == [one["id"] for one in kept]
+        await box.add_openapi("api", described, allow_private=["127.0.0.1"])
+        assert await _refusal(box, "api.org.main.op") == "approval_required"
+        assert len(server.seen) == 1
+        await box.add_policy("api.org.main", "*", "approve")
+        await box.add_policy("api", "nothing", "block")
+        assert await box.disconnect("api") == 1
+        await box.connect("api")
+        assert await _refusal(box, "api.org.main.op") == "approval_required"
+
+
+async def test_a_rule_for_what_does_not_exist_is_refused() -> None:
+    """POL-06"""
+    async with Toolbox() as box:
+        await _code(box, "demo.org.main.pay")
+        for target, known in (("later", "*, demo"), ("demo.user.mine", "demo, demo.org.main")):
+            with pytest.raises(InvalidRequest, match="nothing") as caught:
+                await box.add_policy(target, "*", "approve")
+            assert caught.value.hint == f"Known targets: {known}."
+        assert box.policies() == []

@@ -409,10 +409,10 @@ async def test_integrations_and_connections_come_and_go() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": "Api"}, "cannot name"),
+        ({"name": "Api"}, "cannot be the name of an integration"),
         ({"name": "search"}, "taken"),
         ({"scope": "team"}, "scope"),
-        ({"connection": "a.b"}, "cannot name"),
+        ({"connection": "a.b"}, "cannot be the name of a connection"),
         ({"auth": "magic", "secret": "env:X"}, "not understood"),
         ({"auth": "bearer"}, "without a secret"),
         ({"secret": "my-secret-value"}, "secret reference"),
@@ -420,6 +420,8 @@ async def test_integrations_and_connections_come_and_go() -> None:
         ({"auth": {"type": "header", "name": "a\nb"}, "secret": "env:X"}, "needs the name"),
         ({"auth": {"type": "scheme", "scheme": "nope"}, "secret": "env:X"}, "no security scheme"),
         ({"allow_private": ["10.0.0.1/8"]}, "private host"),
+        ({"allow_private": ["0.0.0.0/0"]}, "more than private"),
+        ({"allow_private": ["::/0"]}, "more than private"),
     ],
 )
 async def test_a_connection_that_cannot_be_understood_adds_nothing(arguments: dict[str, Any], message: str) -> None:

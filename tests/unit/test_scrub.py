@@ -30,6 +30,13 @@ def test_a_secret_inside_base64_is_masked_at_every_alignment(secret: str, before
     assert len(masked) < len(inner)
 
 
+@given(SECRETS)
+def test_a_secret_with_every_byte_percent_encoded_is_masked(secret: str) -> None:
+    for form in ("%{:02x}", "%{:02X}"):
+        text = "".join(form.format(byte) for byte in secret.encode())
+        assert Scrubber([secret]).text(f"a={text}&b") == f"a={MASK}&b"
+
+
 @given(st.lists(SECRETS, min_size=1, max_size=4, unique=True), AROUND)
 def test_the_two_ways_of_searching_agree(secrets: list[str], around: str) -> None:
     few, many = Scrubber(secrets), Scrubber([*secrets, *(f"other-secret-{one:03d}" for one in range(40))])

@@ -154,3 +154,12 @@ async def test_a_secret_reaches_the_server_from_each_provider(tmp_path: Path, mo
             "Bearer from-a-file",
             "Bearer from-the-store",
         ]
+
+
+async def test_a_connection_whose_local_secret_is_not_set_is_reported() -> None:
+    async with Toolbox() as box:
+        report = await box.add_http("web", ["https://api.example.com"], secret="local:nope")
+        assert [one for one in report.diagnostics if "local:nope is not set" in one.message]
+        await box.set_secret("nope", "correct-horse-battery")
+        report = await box.connect("web", connection="other", secret="local:nope")
+        assert report.diagnostics == []
