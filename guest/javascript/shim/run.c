@@ -35,23 +35,28 @@ static uint64_t packed_output(const Bytes *bytes) {
     return (uint64_t)(uint32_t)(uintptr_t)bytes->data << 32 | (uint32_t)bytes->len;
 }
 
+static int output_status;
+
 static void begin_output(Bytes *to, int status) {
     bytes_cut(to, 0);
     to->limit = 0;
     pack_array(to, 6);
     pack_uint(to, (uint64_t)status);
+    output_status = status;
 }
 
 /* calls, logs, emitted, wake_us: what every step's array ends with */
 static void pack_rest(Bytes *to) {
     int64_t due;
+    /* a run that has ended is not woken, whatever timers are still set */
+    bool wakes = output_status == STATUS_PENDING && timers_next(&due);
     pack_array(to, tools_new_calls.count);
     bytes_put(to, tools_new_calls.packed.data, tools_new_calls.packed.len);
     pack_array(to, output_tail.logs_count);
     bytes_put(to, (void *)(uintptr_t)output_tail.logs_ptr, output_tail.logs_len);
     pack_array(to, output_tail.emitted_count);
     bytes_put(to, (void *)(uintptr_t)output_tail.emitted_ptr, output_tail.emitted_len);
-    if (timers_next(&due)) pack_int(to, due);
+    if (wakes) pack_int(to, due);
     else pack_nil(to);
 }
 
