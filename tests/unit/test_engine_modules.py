@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import structlog
 import wasmtime
 
 from bridge.wire.errors import ConfigError
@@ -83,6 +84,7 @@ def test_every_flipped_bit_is_refused_and_the_module_is_compiled_again(
     tmp_path: Path, compiler: Compiler, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """PER-08."""
+    structlog.reset_defaults()  # whatever a door in this process has configured
     code = cache(tmp_path).compiled(WASM)
     path = entry(tmp_path)
     whole = path.read_bytes()
