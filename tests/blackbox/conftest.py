@@ -6,9 +6,9 @@ import pytest
 from tests.blackbox.server import Server, serving
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for all tests that leave it as they found it."""
+    """One server for all tests of a file that leave it as they found it."""
     with serving(tmp_path_factory.mktemp("home")) as running:
         yield running
 

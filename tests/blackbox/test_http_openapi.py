@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from tests.blackbox.server import Reply, Server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def document(server: Server) -> dict[str, Any]:
     found: dict[str, Any] = server.ask("GET", "/openapi.json").json
     return found

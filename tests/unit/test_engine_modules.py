@@ -81,10 +81,11 @@ def test_another_engine_or_processor_is_another_entry(
 
 
 def test_every_flipped_bit_is_refused_and_the_module_is_compiled_again(
-    tmp_path: Path, compiler: Compiler, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, compiler: Compiler, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PER-08."""
     structlog.reset_defaults()  # whatever a door in this process has configured
+    monkeypatch.setattr(modules, "_log", structlog.get_logger())
     code = cache(tmp_path).compiled(WASM)
     path = entry(tmp_path)
     whole = path.read_bytes()
