@@ -68,7 +68,7 @@ class Output:
             room = self._log_limit - self.log_bytes
             if size > room:
                 kept = text.encode()[: max(0, room - _LINE_COST)].decode(errors="ignore")
-                if kept:
+                if kept and (level, text) != MARKER:
                     self._say(level, kept)
                 self.log_bytes = self._log_limit
                 self._truncated = True

@@ -27,6 +27,13 @@ def test_a_log_ends_with_one_marker_at_its_limit():
     assert out.log_bytes == 10
 
 
+def test_a_limit_too_small_for_the_guests_own_marker_leaves_one_marker():
+    """BUD-16"""
+    out = Output(log_bytes=12, inline_bytes=100)
+    out.log([Log("log", "ab"), Log(*MARKER)])
+    assert texts(out) == ["ab", MARKER[1]]
+
+
 def test_a_log_is_cut_between_characters():
     out = Output(log_bytes=6, inline_bytes=100)
     out.log([Log("log", "€€€€")])
