@@ -14,9 +14,11 @@ from typing import Final, Generic, Protocol, TypeVar
 from runtime.engine import settings
 
 SHORT: Final = 20
-"""Slices (milliseconds, about) that a run goes round for, over all its steps, before it counts as long."""
+"""Slices (milliseconds, about) that a run goes round for, over all its steps."""
+MIDDLE: Final = 200
+"""Slices that a run may have before it stands in the line of the longest."""
 LONG: Final = 2_000
-"""Slices that a long run has until it stands at the end of the line: what the default budget of fuel buys."""
+"""Slices after which a long run goes to the end of its line: what the default budget of fuel buys."""
 
 
 class Computing(Protocol):
@@ -32,15 +34,15 @@ R = TypeVar("R", bound=Computing)
 class Turns(Generic[R]):
     """`threads` threads that call `turn(run)`, a slice; a run for which it says True waits for another.
 
-    Short runs get slices in a circle. Long runs stand in line, and the first ones, as many as there are threads, keep
-    their places until they are done or have had `LONG` slices. While there are both, each kind gets every other slice.
+    Short runs get slices in a circle. Those that had more stand in one of two lines, where the first keeps its place
+    until it is done or has had the slices of its line. The circle and the lines get a slice each, in turn.
     """
 
     def __init__(self, threads: int, turn: Callable[[R], bool]) -> None:
         self._turn = turn
-        self._short: deque[R] = deque()
-        self._long: deque[R] = deque()
-        self._long_next = False
+        self._lines: tuple[deque[R], ...] = (deque(), deque(), deque())
+        self._last = 0
+        """The line that had the last slice."""
         self._some = threading.Condition(threading.Lock())
         before = threading.stack_size(settings.THREAD_STACK)
         try:
@@ -52,7 +54,7 @@ class Turns(Generic[R]):
     def add(self, run: R) -> None:
         """Give `run` turns."""
         with self._some:
-            (self._short if run.slices < SHORT else self._long).append(run)
+            self._line(run).append(run)
             self._some.notify()
 
     def _work(self) -> None:
@@ -62,21 +64,24 @@ class Turns(Generic[R]):
             with some:
                 if again is not None:
                     self._put_back(again)
-                while not (self._short or self._long):
+                while not any(self._lines):
                     some.wait()
                 run = self._take()
             again = run if turn(run) else None
             run.slices += 1
 
+    def _line(self, run: R) -> deque[R]:
+        return self._lines[0 if run.slices < SHORT else 1 if run.slices < MIDDLE else 2]
+
     def _take(self) -> R:
-        long = bool(self._long) and (self._long_next or not self._short)
-        self._long_next = not long
-        return (self._long if long else self._short).popleft()
+        while True:
+            self._last = (self._last + 1) % len(self._lines)
+            if line := self._lines[self._last]:
+                return line.popleft()
 
     def _put_back(self, run: R) -> None:
-        if run.slices < SHORT:
-            self._short.append(run)
-        elif run.slices == SHORT or run.slices % LONG == 0:
-            self._long.append(run)
+        line = self._line(run)
+        if run.slices <= SHORT or run.slices == MIDDLE or run.slices % LONG == 0:
+            line.append(run)
         else:
-            self._long.appendleft(run)
+            line.appendleft(run)

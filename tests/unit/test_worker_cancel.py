@@ -29,7 +29,7 @@ def test_a_run_that_waits_for_its_turn_is_cancelled_before_it_gets_one() -> None
         assert isinstance(ended, Ended)
         assert ended.failure is not None
         assert (ended.run, ended.failure.code) == (1, "cancelled")
-        [run] = waiting._short
+        [run] = waiting._lines[0]
         assert not worker._turn(run), "its turn comes to nothing"
         ours.setblocking(False)
         theirs.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from runtime.worker.turns import LONG, SHORT, Turns
+from runtime.worker.turns import LONG, MIDDLE, SHORT, Turns
 
 
 @dataclass
@@ -57,9 +57,16 @@ class Hall:
 
 def test_of_many_equal_runs_the_first_is_done_before_the_last_has_had_much() -> None:
     hall = Hall()
-    hall.through(*(Computing(name, 250) for name in range(20)))
+    hall.through(*(Computing(name, MIDDLE - 1) for name in range(20)))
     assert hall.done == list(range(20))
     assert hall.had(19) <= SHORT
+
+
+def test_of_longer_ones_too_the_first_are_done_early() -> None:
+    hall = Hall()
+    hall.through(*(Computing(name, 3 * MIDDLE) for name in range(10)))
+    assert hall.done == list(range(10))
+    assert hall.had(9) <= MIDDLE
 
 
 def test_short_runs_overtake_long_ones() -> None:
@@ -68,9 +75,15 @@ def test_short_runs_overtake_long_ones() -> None:
     assert hall.done == [5, 6, 7, 8, 9, 0, 1, 2, 3, 4]
 
 
+def test_runs_of_middling_length_do_not_wait_for_endless_ones() -> None:
+    hall = Hall()
+    hall.through(*(Computing(name, 1500) for name in range(3)), *(Computing(name, 100) for name in range(3, 6)))
+    assert hall.done == [3, 4, 5, 0, 1, 2]
+
+
 def test_a_long_run_gets_every_other_slice_however_many_short_ones_there_are() -> None:
     hall = Hall()
-    hall.through(Computing(0, 400, slices=SHORT), *(Computing(name, SHORT) for name in range(1, 101)))
+    hall.through(Computing(0, 400, slices=MIDDLE), *(Computing(name, SHORT) for name in range(1, 101)))
     assert hall.order[:800].count(0) == 400
 
 
