@@ -114,7 +114,9 @@ def _multiple(value: Any, of: Any) -> bool:
     if isinstance(value, int) and isinstance(of, int):
         return value % of == 0
     # By their decimal digits, as they were written: 0.3 is a multiple of 0.1.
-    return math.isfinite(value) and math.isfinite(of) and Fraction(str(value)) % Fraction(str(of)) == 0
+    if any(isinstance(one, float) and not math.isfinite(one) for one in (value, of)):
+        return False
+    return Fraction(str(value)) % Fraction(str(of)) == 0
 
 
 def _size(keyword: str, of: tuple[type, ...]) -> Make:

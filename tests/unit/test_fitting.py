@@ -185,6 +185,14 @@ def test_the_check_agrees_with_another_implementation(schema: Any, value: Any) -
 
 
 @pytest.mark.parametrize(
+    ("value", "fits"), [(0.3, True), (0.35, False), (1e300, True), (float("inf"), False), (7, True)]
+)
+def test_a_multiple_is_one_by_its_decimal_digits(value: Any, fits: bool) -> None:
+    assert (check_of({"multipleOf": 0.1}, trusted=True)({"q": value}) is None) is fits
+    assert check_of({"multipleOf": 10**400})({"q": 1.5}) is not None
+
+
+@pytest.mark.parametrize(
     ("schema", "value", "message"),
     [
         ({"type": "string"}, None, "q: null is not of type string."),

@@ -57,6 +57,70 @@ def test_what_is_broken_is_reported_with_its_place_and_the_rest_arrives() -> Non
     assert "Host is left out" in str(library().diagnostics)
 
 
+@pytest.mark.parametrize(
+    ("keyword", "value"),
+    [
+        ("multipleOf", 0),
+        ("multipleOf", "x"),
+        ("enum", 5),
+        ("minLength", "x"),
+        ("maxItems", -1),
+        ("minimum", True),
+        ("pattern", "("),
+        ("pattern", "a)("),
+        ("pattern", "[a"),
+        ("pattern", "a\\"),
+        ("pattern", 5),
+        ("type", "frob"),
+        ("type", ["string", 5]),
+        ("required", "a"),
+        ("required", [1]),
+        ("dependentRequired", {"a": "b"}),
+        ("properties", []),
+        ("items", 5),
+        ("allOf", {}),
+        ("anyOf", []),
+        ("additionalProperties", "no"),
+    ],
+)
+@pytest.mark.parametrize("shared", [True, False])
+async def test_a_keyword_that_makes_no_sense_is_left_out_and_reported(keyword: str, value: Any, shared: bool) -> None:
+    schema = {"description": "odd", keyword: value}
+    components = {"schemas": {"Odd": schema}} if shared else {}
+    where = "#/components/schemas/Odd" if shared else "#/paths/~1x/get"
+    node = parameter("q", schema={"$ref": "#/components/schemas/Odd"} if shared else schema)
+    async with upstream() as server, toolbox() as box:
+        described = document({"/x": {"get": operation(node)}}, server.base, components=components)
+        report = await box.add_openapi("api", described, allow_private=["127.0.0.1"])
+        (told,) = report.diagnostics
+        assert told.where == where
+        assert told.message.startswith(f"the schema keyword {keyword} is left out: it is not ")
+        for argument in (1, 0, "a", 1.5):
+            assert (await call(box, "api.org.main.op", {"q": argument})).value["target"] == f"/x?q={argument}"
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(?<year>[0-9]{4})", "(?=a)", "\\p{L}+", "[[a]", "(" * 900 + ")" * 900, "[(]", "\\("]
+)
+def test_a_pattern_of_another_dialect_is_no_mistake(pattern: str) -> None:
+    node = parameter("q", schema={"type": "string", "pattern": pattern})
+    manifest = imported(document({"/x": {"get": operation(node)}}, BASE))
+    assert manifest.diagnostics == ()
+    assert manifest.tools[0].input_schema["properties"]["q"]["pattern"] == pattern
+
+
+def test_an_operation_id_that_comes_twice_is_reported_with_the_name_given_instead() -> None:
+    manifest = imported(document({"/x": {"get": operation()}, "/y": {"post": operation()}}, BASE))
+    (told,) = manifest.diagnostics
+    assert told.where == "#/paths/~1y/post"
+    assert "the operationId 'op' is that of GET /x too" in told.message
+    assert manifest.tools[1].name in told.message
+
+
+def test_tags_that_are_no_list_are_passed_over() -> None:
+    assert imported(document({"/x": {"get": operation(tags=5)}}, BASE)).tools[0].name == "op"
+
+
 def test_servers_with_variables_and_schemes_are_read() -> None:
     manifest = library()
     assert [str(reach) for reach in manifest.reach] == ["https://north.library.test"]

@@ -52,6 +52,7 @@ class Importer:
         self._document = document
         self._servers = servers
         self._names = Namer()
+        self._ids: dict[str, str] = {}
         self._where = "#"
         self.diagnostics: list[Diagnostic] = []
         self.schemas = Schemas(document, self._report)
@@ -112,7 +113,8 @@ class Importer:
         if lacking := [name for name in _TEMPLATE.findall(template) if name not in in_path]:
             raise Broken(f"the path variable {lacking[0]} has no parameter")
         operation_id = node.get("operationId")
-        tags = [tag for tag in node.get("tags") or () if isinstance(tag, str)]
+        declared_tags = node.get("tags")
+        tags = [tag for tag in declared_tags if isinstance(tag, str)] if isinstance(declared_tags, list) else []
         operation = Operation(
             method=method.upper(),
             base=base,
@@ -123,8 +125,14 @@ class Importer:
             security=required_schemes,
             flat=self._flat(body, body_schema, given),
         )
+        name = self._names.name(method, path, operation_id if isinstance(operation_id, str) else None, tags)
+        if isinstance(operation_id, str):
+            first = self._ids.setdefault(operation_id, f"{method.upper()} {path}")
+            if first != f"{method.upper()} {path}":
+                said = f"the operationId {operation_id[:80]!r} is that of {first[:200]} too"
+                self._report("#", f"{said}; this operation is named {name}")
         return ToolSpec(
-            name=self._names.name(method, path, operation_id if isinstance(operation_id, str) else None, tags),
+            name=name,
             title=_text(node.get("summary")) or _text(item.get("summary")),
             description=_text(node.get("description")) or _text(item.get("description")),
             input_schema=_input(given, body, body_schema),

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from catalog.kinds.openapi import keywords
 from catalog.kinds.openapi.reader import BadReference, Document
 from catalog.model import Schema
 
@@ -21,16 +22,10 @@ _PLAIN = (
     " default readOnly writeOnly deprecated contentMediaType contentEncoding dependentRequired"
 )
 _NESTING = "items additionalProperties not contains propertyNames if then else unevaluatedProperties unevaluatedItems"
-_NUMERIC = (
-    "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems minProperties"
-    " maxProperties minContains maxContains"
-)
 _COPIED: Final = frozenset(_PLAIN.split())
 _ONE: Final = frozenset(_NESTING.split())
-_NUMBERS: Final = frozenset(_NUMERIC.split())
 _LISTS: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _MAPS: Final = frozenset({"properties", "patternProperties", "dependentSchemas"})
-_TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 _COMPONENT: Final = re.compile(r"\A#/(?:components/schemas|definitions)/([A-Za-z0-9._-]+)\Z")
 _NOT_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -44,14 +39,17 @@ class Schemas:
         self._document = document
         self._report = report
         self._names: dict[str, str | None] = {}
-        self._waiting: list[tuple[str, Any]] = []
+        self._waiting: list[tuple[str, str, Any]] = []
+        self._at = "#"
         self.definitions: dict[str, Schema] = {}
 
     def finish(self) -> None:
         """Convert the definitions that were named since the last time. One at a time: their chains can be long."""
         while self._waiting:
-            name, node = self._waiting.pop()
+            name, ref, node = self._waiting.pop()
+            self._at = ref if ref.startswith("#") else "#"
             self.definitions[name] = self.convert(node)
+        self._at = "#"
 
     def convert(self, node: Any, depth: int = 0) -> Schema:
         """The schema `node`. What cannot be read becomes `{}`, anything at all."""
@@ -61,13 +59,15 @@ class Schemas:
             return self._reference(node, depth)
         out: Schema = {}
         for key, value in node.items():
-            if key in _COPIED:
+            if (wanted := keywords.wanted(key, value)) is not None:
+                self._report(self._at, f"the schema keyword {key} is left out: it is not {wanted}")
+            elif key in _COPIED:
                 out[key] = value
             elif key in _ONE:
                 out[key] = value if isinstance(value, bool) else self.convert(value, depth + 1)
-            elif key in _LISTS and isinstance(value, list):
+            elif key in _LISTS:
                 out[key] = [self._branch(part, depth) for part in value]
-            elif key in _MAPS and isinstance(value, dict):
+            elif key in _MAPS:
                 out[key] = {str(name): self._branch(part, depth) for name, part in value.items()}
         return _repaired(out, node)
 
@@ -103,7 +103,7 @@ class Schemas:
             name += "_"
         self._names[ref] = name
         self.definitions[name] = {}
-        self._waiting.append((name, target))
+        self._waiting.append((name, ref, target))
         return name
 
 
@@ -112,23 +112,10 @@ def _repaired(out: Schema, node: dict[str, Any]) -> Schema:
     kind = out.get("type")
     if kind == "file":
         out["type"], out["format"] = "string", "binary"
-    elif isinstance(kind, list):
-        kept = [one for one in kind if isinstance(one, str) and one in _TYPES]
-        out.pop("type") if not kept else out.update(type=kept)
-    elif kind is not None and (not isinstance(kind, str) or kind not in _TYPES):
-        del out["type"]
     for bound, strict in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         # OpenAPI 3.0 (JSON Schema draft 4): a boolean that makes its neighbour exclusive.
         if isinstance(out.get(strict), bool) and out.pop(strict) and bound in out:
             out[strict] = out.pop(bound)
-    for key in ("required", "enum"):
-        if key in out and not isinstance(out[key], list):
-            del out[key]
-    if isinstance(out.get("required"), list):
-        out["required"] = [name for name in out["required"] if isinstance(name, str)]
-    for key in _NUMBERS & out.keys():
-        if isinstance(out[key], bool) or not isinstance(out[key], (int, float)):
-            del out[key]
     if node.get("nullable") is True:
         return _nullable(out)
     return out
