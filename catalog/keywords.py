@@ -330,7 +330,14 @@ def _nearest(value: Any, misfits: list[Misfit]) -> Misfit:
     """Of the branches that did not fit, the one that was probably meant: it is of the right kind, and fits deepest."""
     meant = [one for one in misfits if one.path or one.keyword not in ("type", "enum", "const", "false")]
     if meant:
-        return max(meant, key=lambda one: len(one.path))
+        deepest = max(meant, key=lambda one: len(one.path))
+        alike = [one for one in meant if one.path == deepest.path]
+        if len(alike) > 1 and all(one.keyword in ("enum", "const") for one in alike):
+            # Branches told apart by a member: its values, all of them.
+            choices = [one.wanted if one.keyword == "enum" else [one.wanted] for one in alike]
+            deepest = Misfit("enum", deepest.value, [choice for some in choices for choice in some])
+            deepest.path = alike[0].path
+        return deepest
     if all(one.keyword == "type" for one in misfits):
         return Misfit("type", value, list(dict.fromkeys(kind for one in misfits for kind in one.wanted)))
     return misfits[0] if len(misfits) == 1 else Misfit("anyOf", value, len(misfits))

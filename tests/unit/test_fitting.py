@@ -206,6 +206,11 @@ def test_a_multiple_is_one_by_its_decimal_digits(value: Any, fits: bool) -> None
             {"a": 1},
             "q.a: 1 is not of type null.",
         ),
+        (
+            {"oneOf": [{"properties": {"kind": {"const": "a"}}}, {"properties": {"kind": {"enum": ["b", "c"]}}}]},
+            {"kind": "d"},
+            'q.kind: "d" is not one of "a", "b", "c".',
+        ),
         ({"minLength": 3}, "ab", 'q: "ab" is shorter than 3 characters.'),
         ({"type": "integer"}, "x" * 500, 'q: "' + "x" * 80 + '"… is not of type integer.'),
         ({"required": ["a"]}, {}, "Missing a in q."),
