@@ -56,8 +56,9 @@ class Tools:
 @pytest.fixture(scope="module")
 async def opened():
     async with Executor.open(config=Config(workers=2, tool_timeout_s=600)) as ex:
+        made = Tools(ex)
         await ex.toolbox.add_policy("t", "write", "approve")
-        yield ex, Tools(ex)
+        yield ex, made
 
 
 @pytest.fixture
