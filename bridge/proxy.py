@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import secrets
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-import anyio
 import structlog
 
 from bridge.calls import CallContext, CallJournal, CallOutcome, CallRecord, Door
+from bridge.deadline import Deadline
 from bridge.discovery import Discovery
 from bridge.outbound import Passage
 from bridge.policy import Policy
@@ -192,11 +193,11 @@ class ToolProxy:
     ) -> ToolValue:
         """The integration's answer, or a ToolError without a secret in it."""
         connection = self._registry.connection(tool)
-        now = anyio.current_time()
+        now = asyncio.get_running_loop().time()
         deadline = now + self._timeout_s if ctx.deadline is None else min(now + self._timeout_s, ctx.deadline)
         value: Any = _MISSING
         try:
-            with anyio.CancelScope(deadline=deadline):
+            with Deadline(deadline):
                 value = await integration.invoke(tool, args, connection, passage)
         except ToolError as e:
             raise self._clean(e, passage) from None

@@ -59,8 +59,7 @@ class Journal:
         self._start = [START, VERSION, language, seed, now_us]
 
     def paused(self, fuel: int, calls: Sequence[frames.Call], wake_us: int | None) -> None:
-        asked = [[call.id, call.path, call.meta, hashlib.sha256(call.args).digest()] for call in calls]
-        self._add([PAUSE, fuel, asked, wake_us], 64 * (len(asked) + 1))
+        self._add([PAUSE, fuel, calls, wake_us], 64 * (len(calls) + 1))
 
     def resumed(self, now_us: int, answers: Sequence[frames.Answer]) -> None:
         self._add([RESUME, now_us, answers], 32 + sum(len(answer.value) + 32 for answer in answers))
@@ -149,7 +148,10 @@ def _drain(queue: deque[T]) -> list[T]:
 
 
 def _packed(connection: sqlite3.Connection, run: int, entry: list[Any]) -> bytes:
-    if entry[0] == RESUME:
+    if entry[0] == PAUSE:
+        asked = [[call.id, call.path, call.meta, hashlib.sha256(call.args).digest()] for call in entry[2]]
+        entry = [PAUSE, entry[1], asked, entry[3]]
+    elif entry[0] == RESUME:
         answers = [[id, ok, _value(connection, run, value)] for id, ok, value in entry[2]]
         entry = [RESUME, entry[1], answers]
     packed = msgpack.packb(entry, use_bin_type=True)

@@ -20,7 +20,7 @@ from bridge.wire import frames
 # Events
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PendingArrived:
     """The isolate paused with these new calls; `wake_us` is when its next timer is due on the virtual clock."""
 
@@ -28,12 +28,12 @@ class PendingArrived:
     wake_us: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CallFinished:
     answer: frames.Answer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EndedArrived:
     """The isolate is gone, with a result (msgpack) or a failure."""
 
@@ -41,7 +41,7 @@ class EndedArrived:
     failure: frames.Failure | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WorkerLost:
     """The worker is gone. `untouched`: nothing of the run had an effect, so that it may begin again, once."""
 
@@ -49,29 +49,29 @@ class WorkerLost:
     untouched: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DeadlinePassed:
     """The wall time is used up."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CancelRequested:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Condemned:
     """The host refuses what the isolate said: the run ends with this failure."""
 
     failure: frames.Failure
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WakeDue:
     """The timer that the isolate waits for is due."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FlushDue:
     """Whatever was ready together is here now."""
 
@@ -91,51 +91,51 @@ Event = (
 # Commands
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StartIsolate:
     pass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FindPlace:
     """Look for a place in another worker, then `start` again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Resume:
     """Step the isolate with these answers; none when a timer is due."""
 
     answers: list[frames.Answer]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MakeCall:
     call: frames.Call
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FlushSoon:
     """Send FlushDue once what is ready at this moment has been reported."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WakeAt:
     """Send WakeDue at this virtual time; it replaces an earlier WakeAt. None: no timer is waited for any more."""
 
     wake_us: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DropCalls:
     """Abandon every call in flight; their answers are not wanted any more."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CancelIsolate:
     pass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Finish:
     """The run has ended, once and for all: with a result or a failure."""
 

@@ -3,12 +3,45 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import sys
+from collections.abc import Callable, Coroutine
+from contextvars import Context
 from typing import Any
 
 import structlog
 
 _log = structlog.get_logger("executor.tasks")
+
+
+if sys.version_info >= (3, 12):
+
+    def begin(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """A task that has run as far as it gets without waiting. To be called outside of any task."""
+        return asyncio.Task(work, loop=loop, eager_start=True)
+
+else:
+
+    def begin(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """A task that has run as far as it gets without waiting. To be called outside of any task.
+
+        This Python has no eager tasks: the first step, which a task gives to its loop, is taken here instead.
+        """
+        steps: list[tuple[Callable[[], object], Context | None]] = []
+
+        def take(callback: Callable[[], object], context: Context | None = None) -> None:
+            steps.append((callback, context))
+
+        try:
+            loop.call_soon = take  # type: ignore[method-assign, assignment]
+        except AttributeError:
+            return loop.create_task(work)
+        try:
+            task = asyncio.Task(work, loop=loop)
+        finally:
+            del loop.call_soon
+        for callback, context in steps:
+            callback() if context is None else context.run(callback)
+        return task
 
 
 class Tasks:
@@ -23,9 +56,13 @@ class Tasks:
         self._loop = asyncio.get_running_loop()
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
+        """Start `work`, at once where no other task is running: most calls of tools in this process are then over."""
+        task = begin(self._loop, work) if asyncio.current_task() is None else self._loop.create_task(work)
+        if task.done():
+            self._done(task)
+        else:
+            self._tasks.add(task)
+            task.add_done_callback(self._done)
         return task
 
     async def join(self, grace_s: float) -> None:

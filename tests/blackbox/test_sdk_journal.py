@@ -76,10 +76,11 @@ async def test_a_journal_has_the_seed_the_clock_and_every_answer_in_order(ex: Ex
 async def test_the_clock_of_a_script_moves_only_at_its_steps(ex: Executor):
     answer = await ex.run(
         "const a = Date.now(); for (let i = 0; i < 3e6; i++); const b = Date.now(); await tools.j.org.main.echo({}); "
-        "[b - a, Math.abs(a - input) < 60000]",
+        "[b - a <= 1, Math.abs(a - input) < 60000]",
         input=int((await ex.run("Date.now()")).result),
     )
-    assert answer.unwrap() == [0, True]
+    # Each reading takes a microsecond of the virtual clock, so the second may fall into the next millisecond.
+    assert answer.unwrap() == [True, True]
 
 
 async def test_arguments_are_kept_as_a_hash_alone(ex: Executor):

@@ -1,0 +1,69 @@
+"""The time limit around a call: it ends what waits, and nothing else."""
+
+import asyncio
+
+import pytest
+
+from bridge.deadline import Deadline
+
+pytestmark = pytest.mark.anyio
+
+
+def soon() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def test_what_waits_past_the_deadline_is_ended_and_the_task_goes_on():
+    reached = False
+    with Deadline(soon()) as deadline:
+        await asyncio.Event().wait()
+        reached = True
+    assert deadline.passed
+    assert not reached
+    await asyncio.sleep(0)
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
+async def test_what_is_over_in_time_is_left_alone():
+    with Deadline(soon() + 60) as deadline:
+        await asyncio.sleep(0)
+    assert not deadline.passed
+
+
+async def test_an_error_of_the_block_goes_through():
+    with pytest.raises(KeyError), Deadline(soon() + 60):
+        raise KeyError
+
+
+async def test_a_cancellation_from_outside_goes_through():
+    async def wait() -> None:
+        with Deadline(soon() + 60):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_cancellation_wins_over_a_deadline_of_the_same_moment():
+    async def wait() -> None:
+        with Deadline(soon()):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    asyncio.get_running_loop().call_soon(task.cancel)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_of_two_deadlines_the_inner_one_ends_the_inner_block_alone():
+    with Deadline(soon() + 60) as outer:
+        with Deadline(soon()) as inner:
+            await asyncio.Event().wait()
+        await asyncio.sleep(0)
+    assert (inner.passed, outer.passed) == (True, False)
