@@ -12,8 +12,10 @@ import httpx2
 
 from bridge.dial import Resolver, resolve, system_resolver, tls_context
 from bridge.egress import Grant
-from bridge.transport import ORDER, TARGET, Order, Transport
+from bridge.http1 import Received
+from bridge.transport import ORDER, RECEIVED, TARGET, Order, Transport
 from bridge.wire.errors import ToolError
+from catalog.model import Cut
 from catalog.origin import Url
 
 USER_AGENT: Final = "executor"
@@ -24,11 +26,13 @@ _origin: Final = lru_cache(1024)(httpx2.URL)
 
 
 class Answer(NamedTuple):
-    """Header names are lower case; the body is whole and decoded."""
+    """Header names are lower case; the body is decoded, and whole unless `cut` says why it is not."""
 
     status: int
     headers: list[tuple[str, str]]
     body: bytes
+    reason: str = ""
+    cut: Cut | None = None
 
 
 class Client:
@@ -74,7 +78,8 @@ class Client:
         # The body has been decoded within the limit, where httpx2 would do it without one.
         data = b"".join([part async for part in response.aiter_raw()])
         answered = [(name.decode("ascii"), value.decode("latin-1")) for name, value in response.headers.raw]
-        return Answer(response.status_code, answered, data)
+        received: Received = response.extensions[RECEIVED]
+        return Answer(response.status_code, answered, data, received.reason, received.cut)
 
     async def vet(self, url: Url, grant: Grant) -> None:
         """Refuse a host whose addresses may not be reached, before anything is sent to it. A name that does not

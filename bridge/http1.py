@@ -6,6 +6,7 @@ that keeps it hands one caller's answer to the next (seen with httpcore2 2.16).
 
 from __future__ import annotations
 
+import re
 import select
 import time
 import zlib
@@ -16,24 +17,33 @@ import anyio
 import h11
 from anyio.abc import ByteStream, SocketAttribute
 
+from bridge.streaming import Stream
 from bridge.wire.errors import ToolError
+from catalog.model import Cut
 
 MAX_HEADER_BYTES: Final = 64 * 1024
 MAX_HEADERS: Final = 100
+MAX_REASON: Final = 200
 MAX_INFORMATIONAL: Final = 16
 CHUNK: Final = 64 * 1024
 
+_CHUNK_HEAD: Final = re.compile(rb"\A[0-9A-Fa-f]{1,20}[ \t]*(;[^\r\n]{0,1024})?\r?\Z")
+"""The beginning of a chunk's first line. Nothing else can become one, however long one waits (RFC 9112 7.1)."""
 _ZLIB: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
 Fields = Sequence[tuple[bytes, bytes]]
 
 
 class Received(NamedTuple):
-    """An answer: header names in lower case, the body whole and without the content coding that the headers name."""
+    """An answer: header names in lower case, the body whole and without the content coding that the headers name.
+
+    `cut` says why reading stopped, where the body is the beginning of a stream."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
     body: bytes
+    reason: str = ""
+    cut: Cut | None = None
 
 
 class Stale(Exception):
@@ -55,6 +65,8 @@ class Connection:
     async def exchange(self, method: str, target: bytes, headers: Fields, body: bytes, limit: int) -> Received:
         """Send one request, its headers exactly `headers`, and read its answer, at most `limit` bytes of body.
 
+        Of a stream of records the beginning is read, within bounds of its own.
+
         Raises ToolError (upstream_error, upstream_unreachable, too_large) or Stale.
         """
         self._received = 0
@@ -62,13 +74,18 @@ class Connection:
         try:
             await self._send(method, target, headers, body)
             response = await self._head()
+            fields = list(response.headers)
+            stream = Stream.of(fields, limit) if method != "HEAD" else None
+            if stream is not None:
+                records, cut = await self._records(stream)
+                return Received(response.status_code, fields, records, _reason(response), cut)
             data = await self._body(response, limit, method)
         except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, h11.RemoteProtocolError) as e:
             if kept and self._received == 0:
                 raise Stale from e
             self._refuse(e)
-        fields = list(response.headers)
-        return Received(response.status_code, fields, _decoded(data, fields, limit, self._origin))
+        decoded = _decoded(data, fields, limit, self._origin)
+        return Received(response.status_code, fields, decoded, _reason(response))
 
     async def _send(self, method: str, target: bytes, headers: Fields, body: bytes) -> None:
         out = self._h11.send(h11.Request(method=method, target=target, headers=list(headers))) or b""
@@ -109,8 +126,22 @@ class Connection:
             else:
                 raise self._broken("ended before it was complete")
 
+    async def _records(self, stream: Stream) -> tuple[bytes, Cut | None]:
+        """The beginning of a stream, or all of it when it ends in time."""
+        data = bytearray()
+        with anyio.move_on_after(stream.bounds.seconds):
+            while isinstance(event := await self._event(), h11.Data):
+                data += event.data
+                if (cut := stream.over(data)) is not None:
+                    return bytes(data), cut
+            if isinstance(event, h11.EndOfMessage):
+                return bytes(data), None
+            raise self._broken("ended before it was complete")
+        return bytes(data), stream.late()
+
     async def _event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
         while (event := self._h11.next_event()) is h11.NEED_DATA:
+            self._check_framing()
             try:
                 chunk = await self._stream.receive(CHUNK)
                 self._received += len(chunk)
@@ -118,6 +149,14 @@ class Connection:
                 chunk = b""
             self._h11.receive_data(chunk)
         return event
+
+    def _check_framing(self) -> None:
+        """Refuse at once what can no longer become a chunk; h11 waits for the end of its line. Between chunks alone
+        does h11 keep bytes back, and in the trailers, which are headers and not meant here."""
+        if self._h11.their_state is h11.SEND_BODY and getattr(self._h11._reader, "_reading_trailer", True) is False:
+            kept = self._h11.trailing_data[0]
+            if kept and not _CHUNK_HEAD.match(kept):
+                raise h11.RemoteProtocolError("illegal chunk header")
 
     def _refuse(self, error: Exception) -> NoReturn:
         if isinstance(error, h11.RemoteProtocolError) and self._received:
@@ -163,6 +202,10 @@ def too_large(origin: str, limit: int) -> ToolError:
         hint="Ask for less: a page, a range, or fewer fields.",
         details={"limit": limit},
     )
+
+
+def _reason(response: h11.Response) -> str:
+    return bytes(response.reason).decode("latin-1")[:MAX_REASON]
 
 
 def _decoded(data: bytes, fields: Fields, limit: int, origin: str) -> bytes:

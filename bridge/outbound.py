@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+import anyio
 import structlog
 
 from bridge.client import Answer, Client
@@ -14,13 +16,25 @@ from bridge.secrets.ports import Secret, SecretMissing, SecretProvider, parse_re
 from bridge.wire.errors import ConfigError, RequestRefused, ToolError
 from catalog.model import Connection, OutboundRequest, OutboundResponse, Placement
 from catalog.origin import BadUrl, Url, hides_dots, join_url
+from catalog.patience import repeatable, retry_after_ms
 
 MAX_REDIRECTS: Final = 3
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 FOLLOWED: Final = frozenset({"GET", "HEAD"})
 """Only a request without a body and without an effect goes on; anything else stops and says where it was pointed."""
 
+BUSY: Final = frozenset({429, 503})
+"""Refusals that say that nothing was done: what may be repeated is repeated, after the wait that is asked for."""
+MAX_REPEATS: Final = 2
+MAX_WAIT_S: Final = 20.0
+"""All waits of a call together; a server that asks for more is left to the caller."""
+FIRST_WAIT_S: Final = 0.25
+"""Before the first repeat where the server does not say; doubled for the next, and spread by up to a half."""
+SHARE_OF_TIME: Final = 0.8
+"""Of the time that is left to the call, a wait takes at most this."""
+
 _PLAIN: Final = frozenset({"accept", "accept-language"})
+pause: Final = anyio.sleep
 _log = structlog.get_logger("executor.outbound")
 
 
@@ -45,6 +59,7 @@ class Passage:
         self._limit = limit
         self._announce_first = announce_first
         self._announced = False
+        self._waited_s = 0.0
         self.revealed: dict[str, Secret] = {}
         self.status: int | None = None
 
@@ -54,7 +69,10 @@ class Passage:
             await self._announce_first()
 
     async def send(self, request: OutboundRequest) -> OutboundResponse:
-        """Raises ToolError: egress_denied, connection_missing, upstream_*, too_large."""
+        """The answer; a busy server (429, 503) is asked again where that is harmless and there is time.
+
+        Raises ToolError: egress_denied, connection_missing, upstream_*, too_large.
+        """
         url = request.url
         seen = {str(url)}
         at_home = True
@@ -64,20 +82,36 @@ class Passage:
             credentials = await self._credentials(request) if at_home else []
             headers = [one for one in request.headers if at_home or one[0] in _PLAIN]
             sent_url, sent_headers = place(url, headers, credentials, self._connection.label)
-            answer = await self._client.exchange(
-                request.method,
-                sent_url,
-                sent_headers,
-                request.body,
-                grant=self._grant,
-                limit=self._limit,
-                before_sending=self.announce,
-            )
-            self.status = answer.status
-            if answer.status not in REDIRECTS or request.method not in FOLLOWED:
-                return OutboundResponse(answer.status, answer.headers, answer.body, bool(credentials))
+            answer = await self._patient(request.method, sent_url, sent_headers, request.body)
+            if answer.status not in REDIRECTS or request.method not in FOLLOWED or not request.follow:
+                return OutboundResponse(
+                    answer.status, answer.headers, answer.body, bool(credentials), url, answer.reason, answer.cut
+                )
             url = self._next(url, answer, seen)
         raise ToolError("upstream_error", f"{request.url.origin} redirects more than {MAX_REDIRECTS} times.")
+
+    async def _patient(self, method: str, url: Url, headers: list[tuple[str, str]], body: bytes | None) -> Answer:
+        repeat = 0 if repeatable(method, headers) else MAX_REPEATS
+        while True:
+            answer = await self._client.exchange(
+                method, url, headers, body, grant=self._grant, limit=self._limit, before_sending=self.announce
+            )
+            self.status = answer.status
+            if answer.status not in BUSY or repeat == MAX_REPEATS or not await self._wait(answer, repeat):
+                return answer
+            repeat += 1
+
+    async def _wait(self, answer: Answer, repeat: int) -> bool:
+        """Wait as long as the server asks; False, at once, when there is not that much time."""
+        asked = retry_after_ms(answer.headers)
+        spread = 1 + random.random() / 2  # noqa: S311 - no secret
+        seconds = FIRST_WAIT_S * 2**repeat * spread if asked is None else asked / 1000
+        left = anyio.current_effective_deadline() - anyio.current_time()
+        if self._waited_s + seconds > MAX_WAIT_S or seconds > left * SHARE_OF_TIME:
+            return False
+        self._waited_s += seconds
+        await pause(seconds)
+        return True
 
     def _next(self, url: Url, answer: Answer, seen: set[str]) -> Url:
         location = next((value for name, value in answer.headers if name == "location"), None)

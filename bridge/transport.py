@@ -27,6 +27,7 @@ MAX_IDLE: Final = 8
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 ORDER: Final = "executor.order"
+RECEIVED: Final = "executor.received"
 TARGET: Final = "target"
 
 _Key = tuple[Grant, str]
@@ -76,7 +77,7 @@ class Transport(httpx2.AsyncBaseTransport):
             received.status,
             headers=received.headers,
             stream=httpx2.ByteStream(received.body),
-            extensions={"reason_phrase": b""},
+            extensions={"reason_phrase": b"", RECEIVED: received},
         )
 
     async def aclose(self) -> None:

@@ -145,7 +145,8 @@ class AddReport:
 class OutboundRequest:
     """A request without its credentials. `url` is what will be sent, byte for byte.
 
-    `credentials` names the placements that the operation asks for; None means every one of the connection.
+    `credentials` names the placements that the operation asks for; None means every one of the connection. `follow`
+    False: a redirect is the answer.
     """
 
     method: str
@@ -153,16 +154,30 @@ class OutboundRequest:
     headers: Sequence[tuple[str, str]] = ()
     body: bytes | None = None
     credentials: tuple[str, ...] | None = None
+    follow: bool = True
+
+
+class Cut(NamedTuple):
+    """Why the end of a stream was not waited for: `limit` is in records, in bytes, or in milliseconds of `time`."""
+
+    by: Literal["records", "bytes", "time"]
+    limit: int
 
 
 @dataclass(frozen=True, slots=True)
 class OutboundResponse:
-    """The answer, its body complete and decoded from any content coding. `credentialed`: a credential was sent."""
+    """The answer, decoded from any content coding and whole, unless `cut` says why it is not.
+
+    `credentialed`: a credential was sent. `url` is where the answer came from, without a credential in it.
+    """
 
     status: int
     headers: Sequence[tuple[str, str]]
     body: bytes
     credentialed: bool = False
+    url: Url | None = None
+    reason: str = ""
+    cut: Cut | None = None
 
     def header(self, name: str) -> str | None:
         """The first header of that lower-case name."""

@@ -163,7 +163,7 @@ class ToolError(ExecutorError):
     """Raised when a tool call fails. Inside a script it is a catchable `ToolError` with the same fields.
 
     `path` is the tool's address, `retryable` says whether the same call may succeed later, `status` is the
-    upstream's HTTP status where there was one.
+    upstream's HTTP status where there was one, `retry_after_ms` how long it asks to wait where it does.
     """
 
     def __init__(
@@ -176,11 +176,13 @@ class ToolError(ExecutorError):
         hint: str | None = None,
         details: dict[str, Any] | None = None,
         status: int | None = None,
+        retry_after_ms: int | None = None,
     ) -> None:
         super().__init__(message, code=code, hint=hint, details=details)
         self.path = path
         self.retryable = code in RETRYABLE if retryable is None else retryable
         self.status = status
+        self.retry_after_ms = retry_after_ms
 
     def as_dict(self) -> dict[str, Any]:
         facts = super().as_dict() | {"retryable": self.retryable}
@@ -188,6 +190,8 @@ class ToolError(ExecutorError):
             facts["path"] = self.path
         if self.status is not None:
             facts["status"] = self.status
+        if self.retry_after_ms is not None:
+            facts["retry_after_ms"] = self.retry_after_ms
         return facts
 
 

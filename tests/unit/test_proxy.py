@@ -327,7 +327,7 @@ async def test_a_refused_connection_fails_and_a_lost_one_leaves_a_write_unknown(
         (422, {"errors": [{"detail": "name is empty"}]}, "upstream_error", "422: name is empty", False),
         (400, {"error": {"message": "bad id", "code": 7}}, "upstream_error", "400: bad id", False),
         (400, {"error": "invalid_grant", "error_description": "it is gone"}, "upstream_error", "it is gone", False),
-        (500, "<html><h1>Oops</h1></html>", "upstream_error", "answered 500.", True),
+        (500, "<html><h1>Oops</h1></html>", "upstream_error", "500: Oops", True),
         (503, {}, "upstream_error", "answered 503.", True),
         (429, {"title": "slow down"}, "upstream_error", "429: slow down", True),
         (401, {"message": "who?"}, "upstream_error", "401: who?", False),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from catalog.kinds.decoding import is_json
 from catalog.kinds.headers import OWNED
 from catalog.kinds.openapi import response, security
 from catalog.kinds.openapi.bodies import Body, Encoding
@@ -14,7 +15,6 @@ from catalog.kinds.openapi.reader import BadReference, Document, pointer
 from catalog.kinds.openapi.request import Operation, Parameter
 from catalog.kinds.openapi.schemas import Schemas
 from catalog.kinds.openapi.servers import Servers
-from catalog.kinds.payload import is_json
 from catalog.model import Diagnostic, Schema, SideEffect, ToolSpec
 
 METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace")

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from catalog.kinds import records
+from catalog.kinds.decoding import is_json
 from catalog.kinds.openapi.reader import BadReference, Document
 from catalog.kinds.openapi.schemas import Schemas
-from catalog.kinds.payload import is_json
 from catalog.model import Schema
 
 BYTES: Final[Schema] = {"type": "string", "format": "binary"}
+EVENT: Final[Schema] = {
+    "type": "object",
+    "properties": {"data": {}, "event": {"type": "string"}, "id": {"type": "string"}},
+    "required": ["data"],
+}
 NOTHING: Final[Schema] = {"type": "null"}
 
 
@@ -41,6 +47,10 @@ def output_schema(document: Document, schemas: Schemas, responses: Any) -> Schem
         return NOTHING if isinstance(content, dict) or "204" in responses else None
     media, entry = preferred(content)
     schema = entry.get("schema") if isinstance(entry, dict) else None
+    if media == records.EVENTS:
+        return {"type": "array", "items": EVENT}
+    if media in records.LINES:
+        return {"type": "array", "items": schemas.convert(schema) if schema is not None else {}}
     if is_json(media) or media == "*/*":
         return schemas.convert(schema) if schema is not None else None
     return {"type": "string"} if media.startswith("text/") or "xml" in media else BYTES
