@@ -137,6 +137,8 @@ class Driver:
             self._feeding = False
 
     def _take_output(self, logs: list[frames.Log], emitted: list[bytes]) -> frames.Failure | None:
+        if not logs and not emitted:
+            return None
         self._output.log(logs)
         try:
             self._output.emit(emitted)

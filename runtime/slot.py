@@ -162,6 +162,8 @@ class Slot:
                 raise FrameError("a worker gave a code that is not its to give")
 
     def _check_output(self, frame: Pending | Ended, limits: Limits) -> None:
+        if not frame.logs and not frame.emitted:
+            return
         self._log_bytes += sum(len(log.text) for log in frame.logs)
         self._log_lines += len(frame.logs)
         self._emitted_bytes += sum(map(len, frame.emitted))

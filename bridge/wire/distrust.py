@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import SchemaValidator
 
 from bridge.wire import codec, frames
 from bridge.wire.errors import FrameError, RunErrorCode
@@ -24,18 +25,25 @@ _Emitted = Annotated[tuple[bytes, ...], Field(max_length=10_000)]
 _Usage = tuple[_U64, _U64, _U64, _U64]
 _Failure = tuple[RunErrorCode, _Message | None, _Message, _U32 | None, _U32 | None, _Text | None, _Message | None]
 
-_READERS: Final[dict[int, tuple[type[Any], TypeAdapter[Any]]]] = {
+
+def _validator(shape: Any) -> SchemaValidator:
+    validator = TypeAdapter(shape).validator
+    assert isinstance(validator, SchemaValidator)
+    return validator
+
+
+_READERS: Final[dict[int, tuple[type[Any], SchemaValidator]]] = {
     frames.READY: (
         frames.Ready,
-        TypeAdapter(tuple[_Version, Literal[17], _U32, _U32, tuple[_Short, ...]]),
+        _validator(tuple[_Version, Literal[17], _U32, _U32, tuple[_Short, ...]]),
     ),
     frames.PENDING: (
         frames.Pending,
-        TypeAdapter(tuple[_Version, Literal[18], _U32, _Calls, _Logs, _Emitted, _U64 | None, _Usage]),
+        _validator(tuple[_Version, Literal[18], _U32, _Calls, _Logs, _Emitted, _U64 | None, _Usage]),
     ),
     frames.ENDED: (
         frames.Ended,
-        TypeAdapter(tuple[_Version, Literal[19], _U32, bytes | None, _Failure | None, _Logs, _Emitted, _Usage, bool]),
+        _validator(tuple[_Version, Literal[19], _U32, bytes | None, _Failure | None, _Logs, _Emitted, _Usage, bool]),
     ),
 }
 
@@ -48,9 +56,9 @@ def read(body: bytes) -> frames.Ready | frames.Pending | frames.Ended:
     frame = codec.decode(body, use_list=False)
     if type(frame) is not tuple or len(frame) < 3 or type(frame[1]) is not int or frame[1] not in _READERS:
         raise FrameError("not a frame that a worker sends")
-    kind, adapter = _READERS[frame[1]]
+    kind, validator = _READERS[frame[1]]
     try:
-        fields = adapter.validate_python(frame, strict=True)
+        fields = validator.validate_python(frame, strict=True)
     except ValidationError as e:
         raise FrameError("a worker's frame has a field of the wrong shape") from e
     return _named(kind, fields)

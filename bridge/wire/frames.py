@@ -189,6 +189,8 @@ class Splitter:
 
     def feed(self, data: bytes) -> list[bytes]:
         buffer = self._buffer
+        if not buffer and len(data) > 4 and LENGTH.unpack_from(data)[0] == len(data) - 4 <= self._limit:
+            return [data[4:]]
         buffer += data
         bodies: list[bytes] = []
         at = 0
