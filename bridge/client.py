@@ -57,11 +57,12 @@ class Client:
         grant: Grant,
         limit: int,
         before_sending: Callable[[], Awaitable[None]] | None = None,
+        deadline: float | None = None,
     ) -> Answer:
         """One request and its answer. `before_sending` runs when the connection stands and before a byte leaves.
 
-        Raises ToolError; the caller sets the deadline. A safe method is sent again, once, when a kept connection
-        turns out to have been closed.
+        Raises ToolError; the caller keeps the deadline, which is told here so that a stream ends before it. A safe
+        method is sent again, once, when a kept connection turns out to have been closed.
         """
         fields = [("host", url.netloc), ("user-agent", USER_AGENT), ("accept-encoding", "identity"), *headers]
         if body is not None or method in _BODY_METHODS:
@@ -72,7 +73,7 @@ class Client:
             _origin(url.origin),
             headers=fields,
             stream=httpx2.ByteStream(body or b""),
-            extensions={TARGET: url.target.encode("ascii"), ORDER: Order(url, grant, limit, before_sending)},
+            extensions={TARGET: url.target.encode("ascii"), ORDER: Order(url, grant, limit, before_sending, deadline)},
         )
         response = await self._http.send(request, stream=True)
         # The body has been decoded within the limit, where httpx2 would do it without one.

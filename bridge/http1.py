@@ -62,10 +62,12 @@ class Connection:
         self._used = False
         self.idle_since = 0.0
 
-    async def exchange(self, method: str, target: bytes, headers: Fields, body: bytes, limit: int) -> Received:
+    async def exchange(
+        self, method: str, target: bytes, headers: Fields, body: bytes, limit: int, deadline: float | None = None
+    ) -> Received:
         """Send one request, its headers exactly `headers`, and read its answer, at most `limit` bytes of body.
 
-        Of a stream of records the beginning is read, within bounds of its own.
+        Of a stream of records the beginning is read, within bounds of its own and before the `deadline` of the call.
 
         Raises ToolError (upstream_error, upstream_unreachable, too_large) or Stale.
         """
@@ -75,7 +77,7 @@ class Connection:
             await self._send(method, target, headers, body)
             response = await self._head()
             fields = list(response.headers)
-            stream = Stream.of(fields, limit) if method != "HEAD" else None
+            stream = Stream.of(fields, limit, deadline) if method != "HEAD" else None
             if stream is not None:
                 records, cut = await self._records(stream)
                 return Received(response.status_code, fields, records, _reason(response), cut)

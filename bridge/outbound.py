@@ -62,6 +62,8 @@ class Passage:
         self._waited_s = 0.0
         self.revealed: dict[str, Secret] = {}
         self.status: int | None = None
+        self.deadline: float | None = None
+        """When the call ends, on the loop's clock; whoever makes it sets this and ends it."""
 
     async def announce(self) -> None:
         if not self._announced:
@@ -94,7 +96,14 @@ class Passage:
         repeat = 0 if repeatable(method, headers) else MAX_REPEATS
         while True:
             answer = await self._client.exchange(
-                method, url, headers, body, grant=self._grant, limit=self._limit, before_sending=self.announce
+                method,
+                url,
+                headers,
+                body,
+                grant=self._grant,
+                limit=self._limit,
+                before_sending=self.announce,
+                deadline=self.deadline,
             )
             self.status = answer.status
             if answer.status not in BUSY or repeat == MAX_REPEATS or not await self._wait(answer, repeat):
@@ -106,8 +115,9 @@ class Passage:
         asked = retry_after_ms(answer.headers)
         spread = 1 + random.random() / 2  # noqa: S311 - no secret
         seconds = FIRST_WAIT_S * 2**repeat * spread if asked is None else asked / 1000
-        left = anyio.current_effective_deadline() - anyio.current_time()
-        if self._waited_s + seconds > MAX_WAIT_S or seconds > left * SHARE_OF_TIME:
+        if self._waited_s + seconds > MAX_WAIT_S:
+            return False
+        if self.deadline is not None and seconds > (self.deadline - anyio.current_time()) * SHARE_OF_TIME:
             return False
         self._waited_s += seconds
         await pause(seconds)

@@ -196,6 +196,7 @@ class ToolProxy:
         now = asyncio.get_running_loop().time()
         deadline = now + self._timeout_s if ctx.deadline is None else min(now + self._timeout_s, ctx.deadline)
         value: Any = _MISSING
+        passage.deadline = deadline
         try:
             with Deadline(deadline):
                 value = await integration.invoke(tool, args, connection, passage)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Final, NamedTuple
 
 import anyio
@@ -26,10 +25,11 @@ class Bounds(NamedTuple):
     seconds: float
 
 
-def bounds(limit: int) -> Bounds:
-    """For an answer of at most `limit` bytes, under the deadline of the task that asks."""
-    left = anyio.current_effective_deadline() - anyio.current_time()
-    seconds = MAX_SECONDS if math.isinf(left) else min(MAX_SECONDS, max(0.0, left * SHARE_OF_TIME))
+def bounds(limit: int, deadline: float | None) -> Bounds:
+    """For an answer of at most `limit` bytes to a call that ends at `deadline`, on the loop's clock."""
+    seconds = MAX_SECONDS
+    if deadline is not None:
+        seconds = min(seconds, max(0.0, (deadline - anyio.current_time()) * SHARE_OF_TIME))
     return Bounds(MAX_RECORDS, limit // SHARE_OF_BYTES, seconds)
 
 
@@ -42,14 +42,14 @@ class Stream:
         self._at = dict.fromkeys(separators, 0)
 
     @classmethod
-    def of(cls, headers: list[tuple[bytes, bytes]], limit: int) -> Stream | None:
+    def of(cls, headers: list[tuple[bytes, bytes]], limit: int, deadline: float | None) -> Stream | None:
         """A counter for an answer with these headers; None when it is not a stream, or one that is compressed."""
         named = dict(headers)
         coding = named.get(b"content-encoding", b"").strip().lower()
         found = separators(named.get(b"content-type", b"").decode("latin-1"))
         if not found or coding not in (b"", b"identity"):
             return None
-        return cls(found, bounds(limit))
+        return cls(found, bounds(limit, deadline))
 
     def over(self, data: bytearray) -> Cut | None:
         """Why reading stops now that `data` is what has come so far; None to go on."""

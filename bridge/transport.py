@@ -35,12 +35,14 @@ _Key = tuple[Grant, str]
 
 class Order(NamedTuple):
     """What the gate let pass, as the extension `ORDER` of the request that must be it. `limit` is in bytes of body;
-    `before_sending` runs when the connection stands and before a byte leaves."""
+    `before_sending` runs when the connection stands and before a byte leaves; `deadline`, on the loop's clock, is when
+    the call ends, by other hands."""
 
     url: Url
     grant: Grant
     limit: int
     before_sending: Callable[[], Awaitable[None]] | None = None
+    deadline: float | None = None
 
 
 class Transport(httpx2.AsyncBaseTransport):
@@ -68,11 +70,11 @@ class Transport(httpx2.AsyncBaseTransport):
             if order.before_sending is not None:
                 await self._guarded(connection, order.before_sending)
             try:
-                received = await self._run(connection, request, body, order.limit, key)
+                received = await self._run(connection, request, body, order, key)
             except Stale:
                 if request.method not in SAFE:
                     raise connection.gone() from None
-                received = await self._run(await self._connect(order, key), request, body, order.limit, key)
+                received = await self._run(await self._connect(order, key), request, body, order, key)
         return _Response(
             received.status,
             headers=received.headers,
@@ -95,11 +97,13 @@ class Transport(httpx2.AsyncBaseTransport):
             raise
 
     async def _run(
-        self, connection: Connection, request: httpx2.Request, body: bytes, limit: int, key: _Key
+        self, connection: Connection, request: httpx2.Request, body: bytes, order: Order, key: _Key
     ) -> Received:
         target: bytes = request.extensions[TARGET]
         try:
-            received = await connection.exchange(request.method, target, request.headers.raw, body, limit)
+            received = await connection.exchange(
+                request.method, target, request.headers.raw, body, order.limit, order.deadline
+            )
         except BaseException:
             await connection.close()
             raise

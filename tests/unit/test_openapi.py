@@ -512,7 +512,7 @@ async def test_a_schema_that_would_run_away_is_cut_short() -> None:
         ("text/plain; charset=rot13", b"x", "x"),
         ("application/octet-stream", b"\xff\x00", b"\xff\x00"),
         ("image/png", b"\x89PNG", b"\x89PNG"),
-        ("application/x-ndjson", b'{"a":1}\n{"a":2}\n', '{"a":1}\n{"a":2}\n'),
+        ("application/x-ndjson", b'{"a":1}\n{"a":2}\n', [{"a": 1}, {"a": 2}]),
         ("", b'{"a":1}', {"a": 1}),
         ("", b"\xff\xfe", b"\xff\xfe"),
         ("nonsense", b"plain", "plain"),
