@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +10,9 @@ import pytest
 from bridge.toolbox import Toolbox
 from bridge.wire.errors import ToolError
 from catalog.model import Tool, ToolSpec
-from catalog.search import Candidate, SearchIndex, words_of
+from catalog.ranking import Entry
+from catalog.search import SearchIndex
+from catalog.words import words_of
 from tests.unit.upstream import toolbox
 
 pytestmark = pytest.mark.anyio
@@ -61,6 +63,13 @@ def names(index: SearchIndex, query: str, **more: Any) -> list[str]:
         ("my user", "users.getAuthenticated"),
         ("stadte", "städte.suche"),
         ("STÄDTE", "städte.suche"),
+        ("who am i", "users.getAuthenticated"),
+        ("open a ticket", "issues.create"),
+        ("comment on a bug", "issues.createComment"),
+        ("which pull requests are there", "pulls.list"),
+        ("einen Fehler anlegen", "issues.create"),
+        ("mandar un mensaje", "chat.postMessage"),
+        ("创建问题", "issues.create"),
     ],
 )
 def test_the_tool_that_is_meant_comes_first(index: SearchIndex, query: str, first: str) -> None:
@@ -74,6 +83,38 @@ def test_the_name_of_an_integration_filters_and_is_no_word(index: SearchIndex) -
     assert set(names(index, "jira")) == {"jira.org.main.issues.list", "x.jira"}
 
 
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [("kubernetes", "k8s nodes"), ("msgraph", "microsoft graph nodes"), ("my-shop", "my shop nodes")],
+)
+def test_an_integration_is_known_by_what_its_name_is_short_for(index: SearchIndex, name: str, query: str) -> None:
+    index.add([tool("nodes.list", integration=name), tool("nodes.list", "k8s microsoft graph my shop")])
+    assert index.search(query).paths == [f"{name}.org.main.nodes.list"]
+
+
+def test_a_word_that_only_happens_to_name_an_integration_hides_nothing(index: SearchIndex) -> None:
+    index.add([tool("unrelated", integration="branches")])
+    assert "repos.listBranches" in names(index, "list branches")
+
+
+def test_text_without_spaces_is_found_by_a_part_of_it(index: SearchIndex) -> None:
+    index.add([tool("a1", "查询城市天气预报"), tool("a2", "東京の天気を調べる")])
+    assert names(index, "城市天气")[0] == "a1"
+    assert names(index, "天気")[0] == "a2"
+
+
+def test_the_plainest_of_very_many_comes_first(index: SearchIndex) -> None:
+    index.add([tool(f"users.part{number}.list", f"List the parts of users {number}") for number in range(1500)])
+    index.add([tool("users.list", "Users. " * 3, description="The users, " + "told at length. " * 30)])
+    assert names(index, "list users")[0] == "users.list"
+
+
+def test_a_search_gives_the_same_order_every_time(index: SearchIndex) -> None:
+    index.add([tool(f"pets.op{number}", "About pets") for number in range(50)])
+    assert index.search("pets") == index.search("pets")
+    assert names(index, "pets") == sorted(names(index, "pets"))
+
+
 def test_a_removed_tool_is_found_no_more_and_its_integration_no_longer_filters(index: SearchIndex) -> None:
     index.add([tool("issues.list", "List issues", integration="jira")])
     index.remove(["jira.org.main.issues.list"])
@@ -82,7 +123,21 @@ def test_a_removed_tool_is_found_no_more_and_its_integration_no_longer_filters(i
 
 
 @pytest.mark.parametrize(
-    "query", ["", "   ", "!!!", '" OR *', "NEAR(", "a:b", "-", "x" * 10_000, "\x00", "'; DROP TABLE tools"]
+    "query",
+    [
+        "",
+        "   ",
+        "!!!",
+        '" OR *',
+        "NEAR(",
+        "a:b",
+        "-",
+        "x" * 10_000,
+        "\x00",
+        "'; DROP TABLE tools",
+        "\ud800 x",
+        "a" * 600 + " b",
+    ],
 )
 def test_no_query_is_a_syntax_error(index: SearchIndex, query: str) -> None:
     index.search(query)
@@ -97,7 +152,7 @@ def test_words_come_apart_at_case_digits_and_marks() -> None:
 
 def test_another_ranker_can_order_the_candidates() -> None:
     class Backwards:
-        def rank(self, words: Any, candidates: list[Candidate]) -> list[Candidate]:
+        def rank(self, asked: Any, candidates: Sequence[Entry], rarity: Any, text: str) -> list[Entry]:
             return sorted(candidates, key=lambda one: one.path, reverse=True)
 
     index = SearchIndex(Backwards())
