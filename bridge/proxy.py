@@ -17,6 +17,7 @@ from bridge.discovery import Discovery
 from bridge.outbound import Passage
 from bridge.policy import Policy
 from bridge.scrub import Scrubber
+from bridge.traces import traced
 from bridge.values import TooDeep, encoded
 from bridge.wire import codec
 from bridge.wire.errors import ExecutorError, ToolError, Unserializable
@@ -205,7 +206,7 @@ class ToolProxy:
         except ExecutorError as e:
             raise self._clean(ToolError("internal", e.message, hint=e.hint), passage) from None
         except Exception as e:
-            raise _opaque(e, tool) from None
+            raise _opaque(e, tool, _scrubber(passage)) from None
         finally:
             record.status = passage.status
         if value is _MISSING:
@@ -271,10 +272,10 @@ def _with_facts(data: bytes, http: Any) -> bytes:
     return b"\x82" + codec.encode("value") + data + codec.encode("http") + _encoded(http)
 
 
-def _opaque(error: Exception, tool: Tool) -> ToolError:
+def _opaque(error: Exception, tool: Tool, scrubber: Scrubber | None) -> ToolError:
     """An unforeseen failure: a number to look it up by, and nothing else."""
     correlation = secrets.token_hex(8)
-    _log.error("tool_failed", path=tool.path, correlation_id=correlation, exc_info=error)
+    _log.error("tool_failed", path=tool.path, correlation_id=correlation, exception=traced(error, scrubber))
     return ToolError(
         "internal",
         f"The tool failed unexpectedly (correlation id {correlation}).",

@@ -13,6 +13,7 @@ import structlog
 
 from bridge.calls import CallContext, CallRecord
 from bridge.proxy import ToolProxy
+from bridge.traces import traced
 from bridge.wire import codec, frames
 from bridge.wire.errors import FrameError, ToolError, ToolErrorCode, Unserializable
 from runtime.journal import Journal
@@ -147,9 +148,9 @@ class _Call:
             return True, outcome.encoded
         except ToolError as e:
             return False, self._failed(e)
-        except Exception:
+        except Exception as e:
             reference = secrets.token_hex(6)
-            _log.exception("a tool call failed unexpectedly", path=call.path, reference=reference)
+            _log.error("a tool call failed unexpectedly", path=call.path, reference=reference, exception=traced(e))
             message = f"the call was given up: it failed unexpectedly (reference {reference})"
             return False, self._failed(ToolError("internal", message, path=call.path))
 

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
+from bridge.traces import traced
 from bridge.wire import frames
 from runtime import run
 from runtime.budgets import Budgets
@@ -131,7 +132,7 @@ class Driver:
             while self._events:
                 self._execute_all(self._machine.handle(self._events.popleft()))
         except Exception as e:
-            _log.exception("the machinery of a run failed")
+            _log.error("the machinery of a run failed", exception=traced(e))
             self._give_up(type(e).__name__)
         finally:
             self._feeding = False

@@ -12,6 +12,7 @@ import structlog
 
 from bridge.calls import CallContext, CallOutcome, CallRecord, Door
 from bridge.proxy import ToolProxy
+from bridge.traces import traced
 from bridge.wire.errors import Conflict, Overloaded, RequestRefused, StorageFull
 from runtime import run
 from runtime.budgets import BudgetPolicy
@@ -200,7 +201,7 @@ class Runs:
                     return
                 ending = Ending(None, run.failure("worker_lost", f"no worker took the run: {e.message}"))
             except Exception as e:
-                _log.exception("a run could not be driven", run_id=live.id)
+                _log.error("a run could not be driven", run_id=live.id, exception=traced(e))
                 ending = Ending(None, run.failure("internal", f"the run could not be driven ({type(e).__name__})"))
             await self._record(live, ending, forget)
         finally:

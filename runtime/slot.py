@@ -8,6 +8,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 
 import structlog
 
+from bridge.traces import traced
 from bridge.wire import frames
 from bridge.wire.errors import FrameError
 from bridge.wire.frames import Answer, Cancel, Ended, Limits, Pending, Resume, Start, Usage
@@ -189,8 +190,8 @@ class Slot:
             return
         try:
             self._sink(frame)
-        except Exception:
-            _log.exception("sink_failed", run=self.number)
+        except Exception as e:
+            _log.error("sink_failed", run=self.number, exception=traced(e))
 
 
 def _check_usage(usage: Usage, limits: Limits) -> None:

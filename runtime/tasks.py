@@ -10,6 +10,8 @@ from typing import Any
 
 import structlog
 
+from bridge.traces import traced
+
 _log = structlog.get_logger("executor.tasks")
 
 
@@ -80,4 +82,4 @@ class Tasks:
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("a task failed", exc_info=error)
+            _log.error("a task failed", exception=traced(error))

@@ -8,6 +8,7 @@ again. The key is in the configuration folder, never beside what it vouches for.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import hmac
 import importlib.metadata
@@ -53,6 +54,7 @@ class ModuleCache:
     def __init__(self, folder: Path | None = None, key_file: Path | None = None) -> None:
         self._folder = folder if folder is not None else cache_dir() / "compiled"
         self._key_file = key_file if key_file is not None else config_dir() / "cache.key"
+        self._told = False
 
     def compiled(self, wasm: bytes, mode: Mode = "fibers") -> bytes:
         """Native code of `wasm` for this machine, from the cache when it is there and whole.
@@ -78,10 +80,10 @@ class ModuleCache:
             self._folder.mkdir(mode=0o700, exist_ok=True)
             found = self._folder.lstat()
         except OSError as e:
-            _log.warning("module_cache_unusable", reason=type(e).__name__)
+            self._tell(type(e).__name__)
             return False
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
-            _log.warning("module_cache_unusable", reason="the folder is a link, or open to other users")
+            self._tell("the folder is a link, or open to other users")
             return False
         return True
 
@@ -89,14 +91,22 @@ class ModuleCache:
         try:
             return _read_key(self._key_file) or _make_key(self._key_file)
         except OSError as e:
-            _log.warning("module_cache_unusable", reason=f"no key: {type(e).__name__}")
+            self._tell(f"{self._key_file.name}: {_said(e)}")
             return None
+
+    def _tell(self, reason: str) -> None:
+        """Once, although each image asks."""
+        if not self._told:
+            _log.warning("module_cache_unusable", reason=reason, hint="images are compiled at every start until then")
+        self._told = True
 
     def _keep(self, path: Path, key: bytes, header: bytes, code: bytes) -> None:
         mac = hmac.digest(key, _signed(header) + code, "sha256")
         fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
             _write_new(fresh, _MAGIC + mac + _signed(header) + code)
+            if path.is_dir() and not path.is_symlink():
+                path.rmdir()
             fresh.replace(path)
             self._prune()
         except OSError as e:
@@ -164,23 +174,42 @@ def _verified(path: Path, key: bytes, header: bytes) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as e:
-        _log.warning("compiled_module_refused", reason=type(e).__name__)
+        _log.warning("compiled_module_refused", entry=path.name, reason=_said(e))
         return None
     start = len(_MAGIC) + _MAC
     mac, rest = stored[len(_MAGIC) : start], stored[start:]
     prefix = _signed(header)
     genuine = hmac.compare_digest(mac, hmac.digest(key, rest, "sha256"))
     if not genuine or not stored.startswith(_MAGIC) or not rest.startswith(prefix):
-        _log.warning("compiled_module_refused", reason="its bytes are not those that were stored")
+        _log.warning("compiled_module_refused", entry=path.name, reason="its bytes are not those that were stored")
         return None
     return rest[len(prefix) :]
 
 
 def _read(path: Path) -> bytes:
-    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise PermissionError("not a regular file")
+    """The bytes of a regular file that nobody but its owner, this user, may write. Raises PermissionError for others.
+
+    A pipe in its place is not waited for.
+    """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    try:
+        descriptor = os.open(path, flags)
+    except OSError as e:
+        if e.errno == errno.ELOOP:
+            raise PermissionError("it is a link") from None
+        raise
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(descriptor)
+        raise PermissionError("it is no regular file")
+    with open(descriptor, "rb") as file:
+        if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o022:
+            raise PermissionError("it is another user's, or others may write to it")
         return file.read()
+
+
+def _said(error: OSError) -> str:
+    return str(error) if error.errno is None else type(error).__name__
 
 
 def _write_new(path: Path, data: bytes) -> None:
@@ -196,7 +225,7 @@ def _read_key(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     if len(key) != _MAC or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
-        raise PermissionError("the key of the module cache is not private or not a key")
+        raise PermissionError("it is not private, or not a key")
     return key
 
 

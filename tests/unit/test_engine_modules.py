@@ -7,11 +7,14 @@ import random
 import stat
 import subprocess
 import sys
+from collections.abc import Callable, MutableMapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
 import wasmtime
+from structlog.testing import LogCapture
 
 from bridge.wire.errors import ConfigError
 from runtime.engine import interpreter, modules, settings
@@ -37,6 +40,14 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> Compiler:
     compiler = Compiler()
     monkeypatch.setattr(modules, "compile_apart", compiler)
     return compiler
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[MutableMapping[str, Any]]:
+    """Every line that the cache logs, whatever has configured logging in this process."""
+    lines = LogCapture()
+    monkeypatch.setattr(modules, "_log", structlog.wrap_logger(None, processors=[lines]))
+    return lines.entries
 
 
 def cache(tmp_path: Path) -> ModuleCache:
@@ -124,6 +135,83 @@ def test_an_entry_put_in_the_place_of_another_is_refused(tmp_path: Path, compile
     path.write_bytes(other.read_bytes())
     assert cache(tmp_path).compiled(WASM) == code
     assert compiler.runs == 3
+
+
+def _flip(path: Path) -> None:
+    whole = bytearray(path.read_bytes())
+    whole[-1] ^= 1
+    path.write_bytes(whole)
+
+
+def _without_mac(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:8] + bytes(32) + path.read_bytes()[40:])
+
+
+def _behind_link(path: Path) -> None:
+    path.symlink_to(path.rename(path.with_suffix(".genuine")))
+
+
+def _folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        _flip,
+        _without_mac,
+        _behind_link,
+        _folder,
+        _pipe,
+        lambda path: path.chmod(0o666),
+        lambda path: os.truncate(path, 9),
+    ],
+    ids=["flipped", "empty MAC", "link", "folder", "pipe", "open to others", "short MAC"],
+)
+def test_a_spoilt_entry_is_refused_said_once_and_made_anew(
+    tmp_path: Path, compiler: Compiler, told: list[MutableMapping[str, Any]], spoil: Callable[[Path], None]
+) -> None:
+    """PER-08, PER-10."""
+    code = cache(tmp_path).compiled(WASM)
+    path = entry(tmp_path)
+    spoil(path)
+    assert cache(tmp_path).compiled(WASM) == code == cache(tmp_path).compiled(WASM)
+    assert compiler.runs == 2
+    assert [(line["event"], line["entry"]) for line in told] == [("compiled_module_refused", path.name)]
+    assert stat.S_IMODE(path.lstat().st_mode) == 0o600
+
+
+def test_an_entry_of_another_user_is_refused(
+    tmp_path: Path, compiler: Compiler, told: list[MutableMapping[str, Any]]
+) -> None:
+    """PER-11: only root can give a file away, and only root is refused one that it may read."""
+    if os.geteuid() != 0:
+        return
+    code = cache(tmp_path).compiled(WASM)
+    os.chown(entry(tmp_path), 65534, 65534)
+    assert cache(tmp_path).compiled(WASM) == code
+    assert (compiler.runs, [line["event"] for line in told]) == (2, ["compiled_module_refused"])
+    assert entry(tmp_path).stat().st_uid == 0
+
+
+def test_a_folder_that_cannot_be_trusted_is_said_once_for_all_images(
+    tmp_path: Path, compiler: Compiler, told: list[MutableMapping[str, Any]]
+) -> None:
+    """PER-11."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "compiled").symlink_to(tmp_path / "elsewhere")
+    here = cache(tmp_path)
+    for wasm in (WASM, OTHER):
+        here.compiled(wasm)
+    assert [line["event"] for line in told] == ["module_cache_unusable"]
+    assert not list((tmp_path / "elsewhere").iterdir())
 
 
 def test_changing_a_file_after_it_was_loaded_changes_nothing(tmp_path: Path) -> None:
