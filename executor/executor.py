@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from executor.composition import Parts, assemble
-from runtime.results import RunEvent, RunPage, RunRecord, RunResult, StoredResult
+from runtime.results import ReplayReport, RunEvent, RunPage, RunRecord, RunResult, StoredResult
 
 if TYPE_CHECKING:
     from bridge.proxy import Door
@@ -111,6 +111,14 @@ class Executor:
     async def cancel_run(self, run_id: str) -> RunRecord:
         """Cancel a run and wait until it has ended; a run that has ended stays as it is. Raises NotFound."""
         return await self._parts.runs.cancel(run_id)
+
+    async def replay_run(self, run_id: str) -> ReplayReport:
+        """Do a run that has ended again from its journal, without a call outside, and compare calls, fuel and result.
+
+        The report names the first step that differs. Raises NotFound, Conflict (it has not ended, or its journal is not
+        whole) and Overloaded (no place, or no time).
+        """
+        return await self._parts.runs.replay(run_id)
 
     @overload
     async def run_result(self, run_id: str, *, emitted: int | None = None) -> Any: ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
@@ -77,6 +78,8 @@ class Dispatcher:
         self._mode: Mode = "fibers"
         self._boot = b""
         self._modules: dict[str, bytes] = {}
+        self._hashes: dict[str, str] = {}
+        """The SHA-256 of each module's wasm."""
         self._generation = 0
         """Of the boot frame: a worker that was started with an older one lacks an image."""
         self._preparing: dict[str, asyncio.Task[None]] = {}
@@ -160,6 +163,12 @@ class Dispatcher:
             "mode": self._mode,
         }
 
+    def image(self, language: str) -> str:
+        """The SHA-256 of what runs `language`: of its image, and of what strips types where it has any."""
+        names = ("javascript", "typescript") if language == "typescript" else (language,)
+        hashes = [self._hashes.get(name, "") for name in names]
+        return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+
     async def prepare(self, language: str) -> None:
         """Have workers that run `language`. Only what is not in every worker from the start takes time: its image is
         built and compiled where it is not yet, and the workers are replaced by ones that have it.
@@ -177,7 +186,7 @@ class Dispatcher:
 
     async def _add(self, language: str) -> None:
         """Put an image into the boot frame, and every worker out of service that was started without it."""
-        self._modules[language] = await asyncio.to_thread(
+        self._modules[language], self._hashes[language] = await asyncio.to_thread(
             _compiled_on_demand, language, self._cache or ModuleCache(), self._mode
         )
         self._pack_boot()
@@ -207,7 +216,9 @@ class Dispatcher:
     async def _prepare(self) -> None:
         """Pack the boot frame of this mode, compiling what is not in the cache."""
         cache = self._cache or ModuleCache()
-        self._modules = await asyncio.to_thread(_compiled, self.settings.images, cache, self._mode)
+        made = await asyncio.to_thread(_compiled, self.settings.images, cache, self._mode)
+        self._modules = {name: code for name, (code, _) in made.items()}
+        self._hashes = {name: sha256 for name, (_, sha256) in made.items()}
         self._pack_boot()
 
     def _pack_boot(self) -> None:
@@ -310,12 +321,14 @@ class Dispatcher:
         task.add_done_callback(self._tasks.discard)
 
 
-def _compiled(images: Mapping[str, bytes] | None, cache: ModuleCache, mode: Mode) -> dict[str, bytes]:
+def _compiled(images: Mapping[str, bytes] | None, cache: ModuleCache, mode: Mode) -> dict[str, tuple[bytes, str]]:
+    """Each module's code, with the SHA-256 of its wasm."""
     interpreter.code()
-    return {name: cache.compiled(wasm, mode) for name, wasm in (images or _installed()).items()}
+    wasms = (images or _installed()).items()
+    return {name: (cache.compiled(wasm, mode), hashlib.sha256(wasm).hexdigest()) for name, wasm in wasms}
 
 
-def _compiled_on_demand(name: str, cache: ModuleCache, mode: Mode) -> bytes:
+def _compiled_on_demand(name: str, cache: ModuleCache, mode: Mode) -> tuple[bytes, str]:
     try:
         image = installed.load(name)
     except installed.ImageUnavailable:
@@ -329,7 +342,7 @@ def _compiled_on_demand(name: str, cache: ModuleCache, mode: Mode) -> bytes:
                 hint="`executor images build` says why; scripts in JavaScript and TypeScript run all the same",
             ) from None
     _log.info("compiling_image", image=name)
-    return cache.compiled(image.wasm, mode)
+    return cache.compiled(image.wasm, mode), image.sha256
 
 
 def _installed() -> dict[str, bytes]:

@@ -51,6 +51,8 @@ class Driver:
     def __init__(self, script: Script, output: Output, journal: Journal) -> None:
         self.usage = _NOTHING
         self.clock = Clock()
+        self.image = ""
+        """What its guest is made of; set before it starts."""
         self.ending: Ending | None = None
         self._script = script
         self._output = output
@@ -179,7 +181,7 @@ class Driver:
     def _start_isolate(self) -> None:
         script = self._script
         self.started_us = now_us = self.clock.now_us()
-        self._journal.started(script.language, script.seed, now_us)
+        self._journal.started(script.language, script.seed, now_us, self.image)
         self._slot.start(
             language=script.language,
             source=script.source,

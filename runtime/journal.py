@@ -2,7 +2,7 @@
 
 An entry is a msgpack array whose first item is its kind:
 
-    [1, version, language, seed, now_us]                          the isolate started
+    [1, version, language, seed, now_us, image]                   the isolate started
     [2, fuel, [[id, path, meta, args_sha256], …], wake_us]        it paused, with these new calls
     [3, now_us, [[id, ok, value], …]]                             it went on, with these answers
     [4, fuel, code]                                               it ended (code nil: with a result)
@@ -27,7 +27,7 @@ from runtime.store.runs import CallRow, RunStore, put_blob, put_calls
 
 T = TypeVar("T")
 
-VERSION: Final = 1
+VERSION: Final = 2
 START: Final = 1
 PAUSE: Final = 2
 RESUME: Final = 3
@@ -55,8 +55,8 @@ class Journal:
         self._posted = False
         self._seq = 0
 
-    def started(self, language: str, seed: int, now_us: int) -> None:
-        self._start = [START, VERSION, language, seed, now_us]
+    def started(self, language: str, seed: int, now_us: int, image: str) -> None:
+        self._start = [START, VERSION, language, seed, now_us, image]
 
     def paused(self, fuel: int, calls: Sequence[frames.Call], wake_us: int | None) -> None:
         self._add([PAUSE, fuel, calls, wake_us], 64 * (len(calls) + 1))

@@ -176,6 +176,7 @@ class Live:
             emitted=_pack(out.emitted) if over and out.emitted else _EMPTY_LIST,
             calls=_pack(out.calls) if over and out.calls else _EMPTY_LIST,
             timeline=_pack(out.timeline),
+            image=self.driver.image or None,
         )
 
     def _stop_clocks(self) -> None:

@@ -27,7 +27,7 @@ class Records:
         live = self._live.get(run_id)
         if live is not None:
             return live.record()
-        return await self.of(await self._row(run_id))
+        return await self.of(await self._stored(run_id))
 
     async def list(self, *, status: str | None, label: str | None, limit: int, cursor: str | None) -> RunPage:
         if status is not None and status not in STATUSES:
@@ -48,7 +48,7 @@ class Records:
             raise InvalidRequest("after must be the number of an event, or 0")
         live = self._live.get(run_id)
         if live is None:
-            row = await self._row(run_id)
+            row = await self._stored(run_id)
             record = await self.of(row)
             answer = RunResult.as_dict(record)
             for seq, mark in enumerate(timeline_of(row), 1):
@@ -99,7 +99,12 @@ class Records:
             record.calls = record.calls or await self._store.calls(row.n)
         return record
 
-    async def _row(self, run_id: Any) -> RunRow:
+    async def row(self, run_id: str) -> RunRow:
+        """The row of a run as it stands. Raises NotFound."""
+        live = self._live.get(run_id)
+        return await self._stored(run_id) if live is None else live.row()
+
+    async def _stored(self, run_id: Any) -> RunRow:
         row = await self._store.get(run_id) if isinstance(run_id, str) else None
         if row is None:
             raise NotFound("there is no such run", hint="`GET /runs` lists the runs that are kept")
@@ -107,8 +112,7 @@ class Records:
 
     async def _held(self, run_id: str, emitted: int | None) -> tuple[int, Any, dict[str, Any] | None]:
         """The number of a run, and its result or emitted value: itself, or the reference to its blob."""
-        live = self._live.get(run_id)
-        row = await self._row(run_id) if live is None else live.row()
+        row = await self.row(run_id)
         if emitted is None:
             if row.status != "completed":
                 raise Conflict(f"the run has no result: it is {row.status}")

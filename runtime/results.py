@@ -144,6 +144,38 @@ class RunPage:
         return {"runs": [item.summary() for item in self.items], "next": self.next}
 
 
+@dataclass(slots=True)
+class ReplayReport:
+    """What became of doing a run again from its journal.
+
+    `complete`: the run ended by itself, so that the replay went to its end; one that was ended from outside (cancelled,
+    out of time, its worker lost) is done again up to its last pause. `steps` are the pauses that were compared, `calls`
+    the calls that came out. `fuel` is `{"recorded", "replayed"}`, `image` `{"recorded", "present"}`: where the guest
+    image is another one by now, fuel and timers are not compared. `divergence` is the first difference, `{"step",
+    "what", "recorded", "replayed"}`.
+    """
+
+    run_id: str
+    same: bool
+    complete: bool
+    steps: int
+    calls: int
+    fuel: dict[str, int]
+    image: dict[str, str]
+    divergence: dict[str, Any] | None = None
+
+    @property
+    def same_image(self) -> bool:
+        return self.image["recorded"] == self.image["present"]
+
+    def as_dict(self) -> dict[str, Any]:
+        out = {name: getattr(self, name) for name in ("run_id", "same", "complete", "steps", "calls", "fuel", "image")}
+        out["same_image"] = self.same_image
+        if self.divergence is not None:
+            out["divergence"] = self.divergence
+        return out
+
+
 @dataclass(frozen=True, slots=True)
 class StoredResult:
     """A slice of a result's JSON document: `data` starts at byte `offset` of `total`."""

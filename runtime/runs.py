@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import anyio
 import structlog
@@ -20,11 +20,13 @@ from runtime.calls import Calls, facts
 from runtime.driver import Ending
 from runtime.journal import Journal, call_row
 from runtime.live import Live
+from runtime.places import Places
 from runtime.records import Records, plain
+from runtime.replay import Replays
 from runtime.request import RunRequest, checked
-from runtime.results import RunRecord, RunResult
+from runtime.results import ReplayReport, RunRecord, RunResult
 from runtime.settle import settle
-from runtime.slot import Lost, Sink, Slot
+from runtime.slot import Lost, Slot
 from runtime.store.runs import NO_RUN, RunStore
 from runtime.tasks import Tasks
 
@@ -34,14 +36,6 @@ RETRY_S: Final = 1.0
 """How often the record of a run that ended on a full disk is tried again."""
 
 _log = structlog.get_logger("executor.run")
-
-
-class Places(Protocol):
-    """Where runs get their slots; `runtime.dispatcher.Dispatcher` is one."""
-
-    async def prepare(self, language: str) -> None: ...
-
-    async def acquire(self, sink: Sink, *, isolation: str | None = None) -> Slot: ...
 
 
 class Runs:
@@ -69,6 +63,7 @@ class Runs:
         self._journal_bytes = journal_bytes
         self._live: dict[str, Live] = {}
         self.records = Records(store, self._live)
+        self._replays = Replays(store, places)
         self._once_lock = asyncio.Lock()
         self._lives = Tasks()
         self._calls = Tasks()
@@ -100,6 +95,10 @@ class Runs:
         if live is not None:
             live.cancel("the run was cancelled on request")
         return await self.wait(run_id)
+
+    async def replay(self, run_id: str) -> ReplayReport:
+        """See `Executor.replay_run`."""
+        return await self._replays.replay(await self.records.row(run_id))
 
     async def call(self, path: str, args: Any, *, meta: bool, principal: str, door: Door, toolkit: str | None) -> Any:
         """See `Executor.call`."""
@@ -218,6 +217,7 @@ class Runs:
                 slot = await self._places.acquire(driver.frame, isolation=request.isolation)
             if slot is not None:
                 live.started()
+                driver.image = self._places.image(request.language)
                 live.calls = Calls(
                     self._proxy, self._context(live), live.output, live.journal, self._calls, driver.answered
                 )

@@ -60,6 +60,7 @@ _COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "list": ("runs:list_runs", "List runs, newest first."),
         "show": ("runs:show", "Show a run."),
         "cancel": ("runs:cancel", "Cancel a run."),
+        "replay": ("runs:replay", "Do a run again from its journal and compare."),
     },
     "images": {
         "build": ("images:build", "Build the guest images."),

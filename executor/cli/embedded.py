@@ -89,3 +89,6 @@ class Embedded:
 
     async def cancel_run(self, run_id: str) -> dict[str, Any]:
         return (await self.executor.cancel_run(run_id)).as_dict()
+
+    async def replay_run(self, run_id: str) -> dict[str, Any]:
+        return (await self.executor.replay_run(run_id)).as_dict()

@@ -114,6 +114,23 @@ def show_run(run: dict[str, Any], code: str | None = None) -> None:
     _show_summary(run)
 
 
+def show_replay(report: dict[str, Any]) -> None:
+    """What a replay found."""
+    calls, steps, fuel = report["calls"], report["steps"], report["fuel"]
+    if report["same"]:
+        what = "the same calls, fuel and result" if report["complete"] else "the same calls, up to where it was ended"
+        if not report["same_image"]:
+            what = f"{what.replace(', fuel', '')} (the guest image is another one now: fuel is not compared)"
+        say(f"✔ {what}: {calls} calls in {steps} steps, {fuel['replayed']} units of fuel", "good")
+        return
+    found = report["divergence"]
+    say(f"✘ the replay differs at step {found['step']}: {found['what']}", "bad")
+    for name in ("recorded", "replayed"):
+        say(f"  {name}  {json.dumps(found[name], ensure_ascii=False)[:2000]}")
+    if not report["same_image"]:
+        say("  the guest image is another one now", "odd")
+
+
 def _show_logs(logs: list[dict[str, Any]]) -> None:
     for line in logs:
         level = line["level"]

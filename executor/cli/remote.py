@@ -100,6 +100,9 @@ class Remote:
     async def cancel_run(self, run_id: str) -> dict[str, Any]:
         return await self._dict("POST", f"/runs/{quote(run_id, safe='')}/cancel")
 
+    async def replay_run(self, run_id: str) -> dict[str, Any]:
+        return await self._dict("POST", f"/runs/{quote(run_id, safe='')}/replay")
+
     async def _add(self, body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         """The server reads neither our environment nor our files: what a reference names here is sent, kept there
         under the integration's name, and referred to as `local:`."""

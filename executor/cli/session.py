@@ -55,6 +55,8 @@ class Session(Protocol):
 
     async def cancel_run(self, run_id: str) -> dict[str, Any]: ...
 
+    async def replay_run(self, run_id: str) -> dict[str, Any]: ...
+
 
 @contextlib.asynccontextmanager
 async def open_session(where: Where) -> AsyncIterator[Session]:

@@ -268,6 +268,29 @@ class RunFacts(RunAnswer):
     ended_at: float | None = None
 
 
+class Divergence(Told):
+    """The first difference; `step` counts the pauses of a run from 1."""
+
+    step: int
+    what: Literal["outcome", "calls", "fuel", "timer", "result", "logs", "emitted"]
+    recorded: Any = None
+    replayed: Any = None
+
+
+class ReplayAnswer(Told):
+    """What became of a run done again from its journal."""
+
+    run_id: str
+    same: bool
+    complete: bool = Field(description="false: the run was ended from outside, and is compared up to its last pause.")
+    steps: int
+    calls: int
+    fuel: dict[str, int]
+    image: dict[str, str]
+    same_image: bool = Field(description="false: the guest image is another one now; fuel is not compared.")
+    divergence: Divergence | None = None
+
+
 class RunSummary(Told):
     run_id: str
     status: str

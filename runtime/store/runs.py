@@ -59,6 +59,7 @@ class RunRow(NamedTuple):
     emitted: bytes
     calls: bytes
     timeline: bytes
+    image: str | None = None
 
 
 class CallRow(NamedTuple):

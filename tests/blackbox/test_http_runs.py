@@ -255,3 +255,13 @@ def test_a_client_that_reads_nothing_does_not_stop_others(server: Server) -> Non
         run_id = server.run("'x'.repeat(5_000_000)")["run_id"]
         deaf.sendall(server.head("GET", f"/runs/{run_id}/result"))
         assert server.run("1+1")["result"] == 2
+
+
+def test_a_run_is_replayed_from_its_journal(server: Server) -> None:
+    answer = server.run("await tools.search('x'); console.log(1); Math.random()")
+    reply = server.ask("POST", f"/runs/{answer['run_id']}/replay")
+    assert reply.status == 200
+    report = reply.json
+    assert (report["same"], report["steps"], report["calls"]) == (True, 1, 1)
+    assert report["fuel"] == {"recorded": answer["usage"]["fuel"], "replayed": answer["usage"]["fuel"]}
+    assert server.ask("POST", "/runs/run_none/replay").status == 404

@@ -45,7 +45,7 @@ async def test_a_journal_has_the_seed_the_clock_and_every_answer_in_order(ex: Ex
     row = await ex._parts.store.runs.get(answer.run_id)
     assert row is not None
     log = await entries(ex, answer.run_id)
-    assert log[0] == [journal.START, journal.VERSION, "typescript", row.seed, row.clock_us]
+    assert log[0] == [journal.START, journal.VERSION, "typescript", row.seed, row.clock_us, row.image]
     assert [entry[0] for entry in log] == [
         journal.START,
         journal.PAUSE,

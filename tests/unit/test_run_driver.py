@@ -77,6 +77,9 @@ class Places:
     async def prepare(self, language: str) -> None:
         pass
 
+    def image(self, language: str) -> str:
+        return "image"
+
     async def acquire(self, sink: Callable[[Frame], None], *, isolation: str | None = None) -> FakeSlot:
         if self.refusal is not None:
             raise self.refusal

@@ -181,7 +181,7 @@ async def test_a_journal_holds_every_answer_in_order_and_large_ones_as_blobs(dat
     store = await opened(database)
     log = Journal(store, 7, max_bytes=10_000_000)
     large = msgpack.packb("x" * 100_000)
-    log.started("javascript", 42, 1_000)
+    log.started("javascript", 42, 1_000, "img")
     log.paused(10, [frames.Call(1, "a.b.c.d", b"\x80", False)], 2_000)
     log.resumed(1_500, [frames.Answer(1, True, b"\x05")])
     await database.read(lambda c: None)
@@ -190,7 +190,7 @@ async def test_a_journal_holds_every_answer_in_order_and_large_ones_as_blobs(dat
     log.ended(30, None)
     digest = hashlib.sha256(large).digest()
     assert journal.read(await store.journal(7)) == [
-        [journal.START, journal.VERSION, "javascript", 42, 1_000],
+        [journal.START, journal.VERSION, "javascript", 42, 1_000, "img"],
         [journal.PAUSE, 10, [[1, "a.b.c.d", False, hashlib.sha256(b"\x80").digest()]], 2_000],
         [journal.RESUME, 1_500, [[1, True, b"\x05"]]],
         [journal.PAUSE, 20, [[2, "a.b.c.e", True, hashlib.sha256(b"\x81\xa1x\x01").digest()]], None],
@@ -204,7 +204,7 @@ async def test_a_journal_holds_every_answer_in_order_and_large_ones_as_blobs(dat
 async def test_a_run_that_never_paused_has_no_journal(database: Database):
     store = await opened(database)
     log = Journal(store, 7, max_bytes=1000)
-    log.started("javascript", 42, 1_000)
+    log.started("javascript", 42, 1_000, "img")
     log.ended(10, None)
     assert await store.journal(7) == b""
 
@@ -212,7 +212,7 @@ async def test_a_run_that_never_paused_has_no_journal(database: Database):
 async def test_a_journal_past_its_size_ends_and_says_that_it_is_not_whole(database: Database):
     store = await opened(database)
     log = Journal(store, 7, max_bytes=500)
-    log.started("javascript", 42, 1_000)
+    log.started("javascript", 42, 1_000, "img")
     for step in range(100):
         log.resumed(step, [frames.Answer(step, True, b"\x05")])
     assert not log.whole

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from executor.cli.app import DONE, FAILED
 from executor.cli.options import HERE, Flag, Where
 from executor.cli.session import open_session
 
@@ -100,3 +101,24 @@ async def cancel(run_id: str, /, *, json: Flag = False, where: Where = HERE) -> 
         output.print_json(run)
     else:
         output.say(f"the run is {run['status']}")
+
+
+async def replay(run_id: str, /, *, json: Flag = False, where: Where = HERE) -> int:
+    """Do a run again from its journal, without any call outside. Exits with 0 when it did the same, 1 when it did not.
+
+    Parameters
+    ----------
+    run_id
+        The run.
+    json
+        Print the answer as JSON.
+    """
+    from executor.cli import output
+
+    async with open_session(where) as session:
+        report = await session.replay_run(run_id)
+    if json:
+        output.print_json(report)
+    else:
+        output.show_replay(report)
+    return DONE if report["same"] else FAILED

@@ -73,6 +73,10 @@ class Runs:
         record = await self.executor.cancel_run(run_id_of(call))
         return json_answer(record.as_dict())
 
+    async def replay(self, call: Call) -> Response:
+        report = await while_present(call.receive, self.executor.replay_run(run_id_of(call)))
+        return json_answer(report.as_dict())
+
     async def events(self, call: Call) -> EventStream:
         run_id = run_id_of(call)
         query: schemas.EventsQuery = call.query
@@ -152,6 +156,16 @@ class Runs:
                 {200: run},
                 (404, 409),
                 description="Answers when the run has ended. A run that had ended stays as it is.",
+            ),
+            Operation(
+                "replayRun",
+                "POST",
+                "/runs/{run_id}/replay",
+                "Replay a run from its journal",
+                self.replay,
+                {200: Answer("What the replay did, compared with the run.", schemas.ReplayAnswer)},
+                (404, 409, 503),
+                description="Does a run that has ended again, without a call outside, and names the first difference.",
             ),
             Operation(
                 "readResult",
