@@ -32,6 +32,7 @@ from catalog import address, rows
 from catalog.kinds.code import Code, Function, bind, schema_check
 from catalog.model import AddReport, Connection, Integration, Manifest, Schema, SideEffect, Tool, ToolSpec
 from catalog.origin import Reach, parse_url
+from catalog.ranking import Ranker
 from catalog.registry import Installed, Registry
 from catalog.store import CatalogStore, MemoryCatalog
 
@@ -58,6 +59,7 @@ class Toolbox:
         secrets: SecretStore | None = None,
         keys: KeyStore | None = None,
         resolver: Resolver | None = None,
+        ranker: Ranker | None = None,
     ) -> None:
         memory = MemorySecrets()
         key_file = settings.key_file or masterkey.default_path(settings.config_dir)
@@ -76,7 +78,7 @@ class Toolbox:
             "file": FileSecrets(),
         }
         self._changing = anyio.Lock()
-        self._registry = Registry()
+        self._registry = Registry(ranker)
         self._policy = Policy()
         self._grants: dict[str, tuple[Installed, Grant]] = {}
         self._discovery = Discovery(self._registry, self._policy)
@@ -120,7 +122,7 @@ class Toolbox:
                 # One integration that cannot be read must not keep the others away.
                 _log.error("integration_unreadable", integration=row.name, reason=repr(e)[:300])
                 continue
-            self._registry.index.add(self._registry.install(installed))
+            await anyio.to_thread.run_sync(self._registry.index.add, self._registry.install(installed))
 
     # Integrations
 

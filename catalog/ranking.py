@@ -75,14 +75,23 @@ class Entry(NamedTuple):
 
 
 class Ranker(Protocol):
-    """Orders the candidates of a question, best first. `rarity` says how much it tells that a stem is met.
+    """Orders the candidates of a question, best first, and may know of more than those that hold its words.
 
-    `text` is the query as it was asked, without the name of an integration.
+    It is told of every tool before that can be a candidate. `text` is the query as it was asked, without the name of an
+    integration; `rarity` says how much it tells that a stem is met.
     """
+
+    def learn(self, tools: Sequence[Tool]) -> None: ...
+
+    def forget(self, paths: Sequence[str]) -> None: ...
+
+    def more(self, text: str, integration: str | None) -> list[str]: ...
 
     def rank(
         self, asked: Question, candidates: Sequence[Entry], rarity: Callable[[str], float], text: str
     ) -> list[Entry]: ...
+
+    def close(self) -> None: ...
 
 
 def entry_of(tool: Tool) -> Entry:
@@ -124,16 +133,24 @@ class WordRanker:
     """ "create an issue" is the tool that writes and whose address speaks of issues alone, before the one that creates
     a comment on an issue."""
 
+    def learn(self, tools: Sequence[Tool]) -> None:
+        return None
+
+    def forget(self, paths: Sequence[str]) -> None:
+        return None
+
+    def more(self, text: str, integration: str | None) -> list[str]:
+        return []
+
+    def close(self) -> None:
+        return None
+
     def rank(
         self, asked: Question, candidates: Sequence[Entry], rarity: Callable[[str], float], text: str
     ) -> list[Entry]:
-        scored = self.scores(asked, candidates, rarity)
-        return [
-            entry
-            for _, _, entry in sorted(
-                (-score, entry.path, entry) for score, entry in zip(scored, candidates, strict=True)
-            )
-        ]
+        """Best first; those that answer equally well stay in the order in which they came."""
+        scores = self.scores(asked, candidates, rarity)
+        return [candidates[place] for place in sorted(range(len(candidates)), key=lambda place: -scores[place])]
 
     def scores(self, asked: Question, candidates: Sequence[Entry], rarity: Callable[[str], float]) -> list[float]:
         """How well each candidate answers, from 0 to somewhat more than 1."""

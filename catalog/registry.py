@@ -10,6 +10,7 @@ from typing import Any
 
 from catalog import address
 from catalog.model import Connection, Integration, Manifest, Tool, ToolSpec
+from catalog.ranking import Ranker
 from catalog.search import SearchIndex
 
 
@@ -35,11 +36,11 @@ class Installed:
 class Registry:
     """Lookup is by exact string: an unusual spelling of a path is an unknown path."""
 
-    def __init__(self) -> None:
+    def __init__(self, ranker: Ranker | None = None) -> None:
         self._installed: dict[str, Installed] = {}
         self._tools: dict[str, Tool] = {}
         self._sorted: list[str] | None = None
-        self.index = SearchIndex()
+        self.index = SearchIndex(ranker)
 
     def close(self) -> None:
         self.index.close()

@@ -48,12 +48,15 @@ class SearchIndex:
         )
 
     def close(self) -> None:
+        self._ranker.close()
         self._db.close()
 
     def add(self, tools: Sequence[Tool]) -> None:
         """Index `tools`, in small transactions: it may run in a thread while others search."""
         for at in range(0, len(tools), BATCH):
-            entries = [entry_of(tool) for tool in tools[at : at + BATCH]]
+            some = tools[at : at + BATCH]
+            entries = [entry_of(tool) for tool in some]
+            self._ranker.learn(some)
             with self._lock:
                 self._insert(entries)
 
@@ -75,6 +78,8 @@ class SearchIndex:
 
     def remove(self, paths: Iterable[str]) -> None:
         """Forget the tools at `paths`; those that were never indexed are passed over."""
+        paths = list(paths)
+        self._ranker.forget(paths)
         with self._lock:
             rows = []
             for path in paths:
@@ -116,12 +121,16 @@ class SearchIndex:
         if scope is None:
             return None
         asked = question(words, scope)
+        text = " ".join(words)
         found = self._candidates(asked, scope, integration, also)
+        alike = [row for path in self._ranker.more(text, integration) if (row := self._rows.get(path)) is not None]
+        found = list(dict.fromkeys(found[:WINDOW] + alike + found[WINDOW:])) if words else found
         if not found:
             return None
-        window = [self._entries[row] for row in found[:WINDOW]]
-        ranked = self._ranker.rank(asked, window, scope.rarity, " ".join(words))
-        paths = [entry.path for entry in ranked] + [self._entries[row].path for row in found[WINDOW:]]
+        size = WINDOW + len(alike)
+        window = [self._entries[row] for row in found[:size]]
+        ranked = self._ranker.rank(asked, window, scope.rarity, text)
+        paths = [entry.path for entry in ranked] + [self._entries[row].path for row in found[size:]]
         return Hits(paths, len(paths))
 
     def _candidates(self, asked: Question, scope: Vocabulary, integration: str | None, also: str | None) -> list[int]:
@@ -137,17 +146,23 @@ class SearchIndex:
         if not match:
             return []
         ranked = self._db.execute(
-            f"SELECT rowid FROM tools WHERE tools MATCH ? ORDER BY bm25(tools, {_WEIGHTS}), rowid LIMIT ?",  # noqa: S608
+            f"SELECT rowid, bm25(tools, {_WEIGHTS}) AS score FROM tools WHERE tools MATCH ?"  # noqa: S608
+            " ORDER BY score, rowid LIMIT ?",
             (match, MOST),
         ).fetchall()
-        if len(ranked) > WINDOW and words:
+        # Rows are numbered as they came; what is equal stands in the order of its path, whenever it came.
+        ranked.sort(key=lambda row: (row[1], self._entries[row[0]].path))
+        rows = [row for row, _ in ranked]
+        if len(rows) > WINDOW and words:
             # bm25 measures whole descriptions: the plainest of addresses may stand far behind.
-            heads = self._db.execute(
-                "SELECT rowid FROM tools WHERE tools MATCH ?", (f"{only}(head : ({words}))",)
-            ).fetchall()
-            plain = heapq.nsmallest(WINDOW // 2, heads, key=lambda row: (self._entries[row[0]].size, row))
-            ranked = list(dict.fromkeys(ranked[: WINDOW // 2] + plain + ranked))
-        return [row for (row,) in ranked[:MOST]]
+            heads = self._db.execute("SELECT rowid FROM tools WHERE tools MATCH ?", (f"{only}(head : ({words}))",))
+            plain = heapq.nsmallest(WINDOW // 2, (row for (row,) in heads), key=self._plainness)
+            rows = list(dict.fromkeys(rows[: WINDOW // 2] + plain + rows))[:MOST]
+        return rows
+
+    def _plainness(self, row: int) -> tuple[int, str]:
+        entry = self._entries[row]
+        return entry.size, entry.path
 
     def _product(self, words: list[str]) -> tuple[str | None, list[str]]:
         """The integration that the words name, alone or two together, and the other words."""

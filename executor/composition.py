@@ -9,6 +9,10 @@ from typing import Any, Final
 
 import executor
 from bridge.toolbox import Toolbox, ToolboxSettings
+from bridge.wire.errors import ConfigError
+from catalog import semantic
+from catalog.ranking import Ranker
+from catalog.vectors import SqliteVectors
 from executor.config import Config
 from executor.keys import Keyring
 from runtime.budgets import BudgetPolicy
@@ -63,6 +67,7 @@ async def assemble(home: str | Path | None, config: Config | None) -> AsyncItera
                 policies=store.policies,
                 secrets=store.secrets,
                 keys=store.secrets,
+                ranker=_ranker(settings, directory),
             ) as toolbox,
             Dispatcher(_dispatcher(settings)) as dispatcher,
         ):
@@ -87,6 +92,17 @@ async def assemble(home: str | Path | None, config: Config | None) -> AsyncItera
 
 def _directory(home: str | Path | None) -> Path | None:
     return None if home is None else Path(home).expanduser().absolute()
+
+
+def _ranker(settings: Config, directory: Path | None) -> Ranker | None:
+    """The ranker by meaning where it is wanted and installed. Raises ConfigError when it is wanted and is not."""
+    if settings.search == "words" or (settings.search == "auto" and not semantic.available()):
+        return None
+    if not semantic.available():
+        raise ConfigError(
+            "search by meaning is not installed", hint="Install executor-runtime[semantic], or set search to auto."
+        )
+    return semantic.SemanticRanker(store=SqliteVectors(directory / "vectors.db") if directory is not None else None)
 
 
 def _dispatcher(settings: Config) -> DispatcherSettings:

@@ -46,6 +46,9 @@ class Config(BaseModel):
     egress_allow: tuple[str, ...] | None = Field(None, description="the only hosts any integration may reach")
     allow_private: tuple[str, ...] = Field((), description="private hosts or networks any integration may reach")
     tool_timeout_s: float = Field(30.0, gt=0, le=600, description="seconds that one tool call may take")
+    search: Literal["auto", "words", "semantic"] = Field(
+        "auto", description="how tools are ranked; auto: by meaning too where the extra `semantic` is installed"
+    )
     ca_file: Path | None = Field(None, description="certificate authorities to trust instead of the usual ones")
     key_file: Path | None = Field(None, description="the master key of local secrets")
     budgets: dict[str, int] = Field(default_factory=dict, description="defaults of budgets")

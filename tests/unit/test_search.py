@@ -10,7 +10,7 @@ import pytest
 from bridge.toolbox import Toolbox
 from bridge.wire.errors import ToolError
 from catalog.model import Tool, ToolSpec
-from catalog.ranking import Entry
+from catalog.ranking import Entry, WordRanker
 from catalog.search import SearchIndex
 from catalog.words import words_of
 from tests.unit.upstream import toolbox
@@ -151,7 +151,7 @@ def test_words_come_apart_at_case_digits_and_marks() -> None:
 
 
 def test_another_ranker_can_order_the_candidates() -> None:
-    class Backwards:
+    class Backwards(WordRanker):
         def rank(self, asked: Any, candidates: Sequence[Entry], rarity: Any, text: str) -> list[Entry]:
             return sorted(candidates, key=lambda one: one.path, reverse=True)
 
