@@ -23,6 +23,7 @@ INTERRUPTED: Final = 130
 _COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "": {
         "serve": ("serve:serve", "Serve the HTTP API."),
+        "mcp": ("mcp:mcp", "Serve MCP on standard input and output."),
         "run": ("run:run", "Run a script."),
         "call": ("tools:call", "Call one tool."),
         "doctor": ("doctor:doctor", "Check this machine and this home, wall by wall."),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from starlette.routing import Router
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.routing import Route, Router
+from starlette.types import Receive, Scope, Send
 
 from executor.http import openapi
 from executor.http.edge import Edge
+from executor.http.mcp import McpEndpoint
 from executor.http.metrics import Metrics
 from executor.http.operation import Operation, routes_of
 from executor.http.routes.integrations import Integrations
@@ -40,11 +41,28 @@ def operations_of(executor: Executor, metrics: Metrics) -> list[Operation]:
     return operations
 
 
-def build_app(executor: Executor, settings: EdgeSettings) -> ASGIApp:
-    """The ASGI application that serves `executor`. It has no lifespan: whoever opened the executor closes it."""
+def build_app(executor: Executor, settings: EdgeSettings) -> App:
+    """The ASGI application that serves `executor`; whoever opened the executor closes it, after the application."""
     metrics = Metrics()
-    router = Router(routes_of(operations_of(executor, metrics)), redirect_slashes=False)
-    return Edge(_Routed(router), executor.keys, settings, metrics)
+    mcp = McpEndpoint(executor)
+    routes = [*routes_of(operations_of(executor, metrics)), Route("/mcp", mcp, methods=None)]
+    router = Router(routes, redirect_slashes=False)
+    return App(Edge(_Routed(router), executor.keys, settings, metrics), mcp)
+
+
+class App:
+    """The application, and what it holds open between requests. It has no lifespan of its own: `close` ends it."""
+
+    def __init__(self, edge: Edge, mcp: McpEndpoint) -> None:
+        self._edge = edge
+        self._mcp = mcp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._edge(scope, receive, send)
+
+    async def close(self) -> None:
+        """End the sessions of the MCP door. Safe to call again."""
+        await self._mcp.close()
 
 
 class _Routed:

@@ -63,7 +63,8 @@ _JSON_TYPE: Final = re.compile(rb'application/json(?:\s*;\s*charset="?utf-8"?)?'
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """What the edge found out. `body` is the parsed JSON, `NO_BODY` or `UNREAD`; `principal` a key's id or `anonymous`.
+    """What the edge found out. `body` is the parsed JSON, `NO_BODY`, `UNREAD`, or bytes where another parser stands
+    behind (`EdgeSettings.raw`); `principal` is a key's id or `anonymous`.
 
     `holds_bytes` says that the body may hold a `{"$bytes": …}`: most hold none, and need no search for it.
     """
@@ -147,6 +148,8 @@ class Edge:
         if request.method not in WITH_BODY:
             return Admitted(principal, known, UNREAD)
         data = await self._body(request)
+        if request.scope["path"] in self.settings.raw:
+            return Admitted(principal, known, bytes(data))
         nodes = self.settings.body_nodes.get(request.scope["path"], strictjson.MAX_NODES)
         body = strictjson.loads(data, max_nodes=nodes) if data else NO_BODY
         return Admitted(principal, known, body, _BYTES.search(data) is not None)

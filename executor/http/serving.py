@@ -74,8 +74,9 @@ async def serve(
     second one ends the process on the spot. Raises ConfigError when the address cannot be bound.
     """
     edge = settings.edge()
+    app = build_app(executor, edge)
     server = Server(
-        build_app(executor, edge),
+        app,
         host=settings.address,
         port=settings.port,
         max_body=edge.largest_body,
@@ -94,10 +95,12 @@ async def serve(
         await stop.wait()
         _stop_in_any_case()
         await server.stop_accepting()
+        await app.close()
         if not await server.wait_quiet(FINISH_S):
             await asyncio.wait([asyncio.ensure_future(executor.close())], timeout=CANCEL_S)
             await server.wait_quiet(1.0)
     finally:
+        await app.close()
         await server.close()
 
 

@@ -23,7 +23,8 @@ class EdgeSettings:
     `hosts` are the names (lower case, no port; IPv6 in brackets) that the Host header may say, besides the address that
     the connection came in on. `origins` are further origins allowed beside the server's own. Body limits are bytes,
     `body_deadline` seconds; `body_limits` and `body_nodes` hold the paths whose limits differ (in bytes, and in JSON
-    values), `bodies_bytes` bounds all bodies that are being read at once.
+    values), `bodies_bytes` bounds all bodies that are being read at once. `raw` are the paths whose body is left to
+    another parser.
     """
 
     require_key: bool = True
@@ -33,6 +34,7 @@ class EdgeSettings:
     body_limits: Mapping[str, int] = field(default_factory=lambda: {"/integrations": DOCUMENT_BODY_BYTES})
     body_nodes: Mapping[str, int] = field(default_factory=lambda: {"/integrations": DOCUMENT_NODES})
     bodies_bytes: int = 256 * 1024 * 1024
+    raw: frozenset[str] = frozenset({"/mcp"})
     body_deadline: float = 10.0
 
     @property

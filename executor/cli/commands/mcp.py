@@ -1,0 +1,47 @@
+"""`executor mcp`"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import signal
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from executor.cli.options import home_directory
+
+
+async def mcp(*, home: Annotated[Path | None, Parameter(env_var="EXECUTOR_HOME")] = None) -> None:
+    """Serve MCP on standard input and output, for a client that starts it.
+
+    A client's configuration names the command `executor` with the argument `mcp`. The log goes to standard error. It
+    ends when its input does. A server that is running already serves MCP at `/mcp`.
+
+    Parameters
+    ----------
+    home
+        The home directory.
+    """
+    from executor import logs
+    from executor.config import Config
+    from executor.executor import Executor
+
+    logs.configure()
+    directory = home_directory(home)
+    # The protocol's package takes as long to import as the workers take to start.
+    loading = asyncio.create_task(asyncio.to_thread(importlib.import_module, "executor.mcp.stdio"))
+    stopped = asyncio.Event()
+    async with Executor.open(directory, config=Config.load(directory)) as executor:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+        serving = asyncio.create_task((await loading).serve(executor))
+        stopping = asyncio.create_task(stopped.wait())
+        await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
+    if stopped.is_set():
+        # A thread waits in a read of standard input, which nothing ends but its end.
+        os._exit(0)
+    stopping.cancel()
+    await serving

@@ -1,0 +1,1 @@
+"""Executor as an MCP server: five tools, one guide, the same on standard input and over HTTP."""
