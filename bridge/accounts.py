@@ -2,90 +2,218 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
-from bridge.secrets.ports import parse_ref
-from bridge.wire.errors import InvalidRequest
+from bridge.secrets.references import check_ref
+from bridge.wire.errors import InvalidRequest, ToolError
+from catalog.kinds import headers
 from catalog.kinds.openapi import security
 from catalog.model import Carrier, Connection, Diagnostic, Manifest, Placement
 
-Auth = Literal["bearer", "basic"] | Mapping[str, Any] | None
-"""How a connection authenticates: `"bearer"`, `"basic"`, `{"type": "header"|"query"|"cookie", "name": …, "prefix"?}`,
-`{"type": "basic", "username"?}`, `{"type": "scheme", "scheme": <name in the document>, "username"?}`, or None: the
-document's own security decides, and bearer where it says nothing. `{"type": "schemes", "schemes": {name: secret ref}}`
-gives several credentials at once, each for the scheme of that name."""
+Auth = Literal["bearer", "basic", "none"] | Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
+"""How a connection authenticates: `"bearer"`, `"basic"`, `"none"`, `{"type": "header"|"query"|"cookie", "name": …}`
+(a header may have a `prefix`), `{"type": "basic", "username"? | "username_secret"?, "password"?}`,
+`{"type": "scheme", "scheme": <name in the document>}` with what its kind takes, or a list of such objects, all of which
+are sent. Each takes its own `secret` (a SecretRef), else the connection's; a header, query parameter or cookie may have
+a `value` instead, which is no secret. `{"type": "schemes", "schemes": {name: SecretRef}}` is short for several schemes.
+None: the document's own security decides, and bearer where it says nothing."""
 
-_HINT: Final = 'auth is "bearer", "basic", or an object such as {"type": "header", "name": "X-Api-Key"}.'
-_CARRIERS: Final = ("header", "query", "cookie")
+MAX_PARTS: Final = 16
+MAX_LITERAL: Final = 1024
+
+_HINT: Final = 'auth is "bearer", "basic", "none", or an object such as {"type": "header", "name": "X-Api-Key"}.'
+_BASIC: Final = {"username", "username_secret", "password"}
 _ACCEPTED: Final = {
-    "bearer": {"type"},
-    "basic": {"type", "username"},
-    "header": {"type", "name", "prefix"},
-    "query": {"type", "name"},
-    "cookie": {"type", "name"},
-    "scheme": {"type", "scheme", "username"},
+    "none": {"type"},
+    "bearer": {"type", "secret"},
+    "basic": {"type", "secret", *_BASIC},
+    "header": {"type", "secret", "name", "prefix", "value"},
+    "query": {"type", "secret", "name", "value"},
+    "cookie": {"type", "secret", "name", "value"},
+    "scheme": {"type", "secret", "scheme", *_BASIC},
     "schemes": {"type", "schemes", "username"},
 }
 
 
 def placements(manifest: Manifest, auth: Auth, secret: str | None) -> tuple[Placement, ...]:
     """Where the secret behind `secret` (a SecretRef) goes. Raises InvalidRequest for what cannot be understood."""
-    facts = {"type": auth} if isinstance(auth, str) else dict(auth) if auth is not None else {}
-    kind = facts.get("type")
-    if kind is not None and (kind not in _ACCEPTED or set(facts) - _ACCEPTED[kind]):
-        raise InvalidRequest(f"This auth is not understood: {sorted(map(str, facts))}.", hint=_HINT)
-    username = str(facts.get("username", ""))
-    if kind == "schemes":
-        return _several(manifest, facts.get("schemes"), username)
+    if secret is not None:
+        check_ref(secret)
+    if auth is None:
+        return _by_document(manifest, secret)
+    parts = [part for one in _listed(auth) for part in _unfolded(one)]
+    if len(parts) > MAX_PARTS:
+        raise InvalidRequest(f"A connection has at most {MAX_PARTS} credentials.")
+    found = tuple(_placed(manifest, part, secret) for part in parts)
+    _check_apart(found)
+    if secret is not None and not any(secret in one.references for one in found):
+        raise InvalidRequest("A secret is given that auth has no place for.", hint=_HINT)
+    return found
+
+
+def references(auth: Any, secret: str | None) -> list[str]:
+    """Every SecretRef that `auth` and `secret` name, whether or not they can be understood."""
+    parts = list(auth) if isinstance(auth, Sequence) and not isinstance(auth, str) else [auth]
+    found = [secret] if secret is not None else []
+    for part in parts:
+        if isinstance(part, Mapping):
+            found += [part[key] for key in ("secret", "username_secret") if part.get(key) is not None]
+            schemes = part.get("schemes")
+            found += list(schemes.values()) if isinstance(schemes, Mapping) else []
+    return found
+
+
+def _by_document(manifest: Manifest, secret: str | None) -> tuple[Placement, ...]:
     if secret is None:
-        if kind is not None:
-            raise InvalidRequest("auth is given without a secret.", hint="Name one, such as secret='env:TOKEN'.")
         return ()
-    parse_ref(secret)
-    if kind is None:
-        names = security.placements(manifest.schemes, [tuple(one) for one in manifest.security or ()])
-        return (_scheme(manifest, names[0], secret, username),) if names else (_bearer(secret),)
-    if kind == "bearer":
-        return (_bearer(secret),)
+    names = security.placements(manifest.schemes, [tuple(one) for one in manifest.security or ()])
+    part: dict[str, Any] = {"type": "scheme", "scheme": names[0]} if names else {"type": "bearer"}
+    return (_placed(manifest, part, secret),)
+
+
+def _listed(auth: Any) -> list[dict[str, Any]]:
+    """The parts of `auth`, each an object whose type is known and whose keys are that type's."""
+    parts = list(auth) if isinstance(auth, Sequence) and not isinstance(auth, str) else [auth]
+    if not parts:
+        raise InvalidRequest("auth is an empty list.", hint=_HINT)
+    found = []
+    for part in parts:
+        facts = {"type": part} if isinstance(part, str) else dict(part) if isinstance(part, Mapping) else {}
+        kind = facts.get("type")
+        if not isinstance(kind, str) or kind not in _ACCEPTED:
+            what = "has no type" if kind is None else "is of no type that there is"
+            raise InvalidRequest(f"This auth is not understood: it {what}.", hint=_HINT)
+        if unknown := sorted(str(key)[:40] for key in set(facts) - _ACCEPTED[kind]):
+            known = ", ".join(sorted(_ACCEPTED[kind]))
+            raise InvalidRequest(f"auth of type {kind} does not take {', '.join(unknown)}.", hint=f"It takes {known}.")
+        found.append({key: value for key, value in facts.items() if value is not None})
+    return found
+
+
+def _unfolded(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if part["type"] == "none":
+        return
+    if part["type"] != "schemes":
+        yield part
+        return
+    schemes = part.get("schemes")
+    if not isinstance(schemes, Mapping) or not schemes:
+        raise InvalidRequest("auth of type schemes maps scheme names to secret references.", hint=_HINT)
+    for name, ref in schemes.items():
+        yield {"type": "scheme", "scheme": name, "secret": ref, "username": part.get("username", "")}
+
+
+def _placed(manifest: Manifest, part: dict[str, Any], secret: str | None) -> Placement:
+    kind = part["type"]
     if kind == "basic":
-        return (Placement("", "basic", "Authorization", secret, username=username),)
+        return _basic("", part, secret)
     if kind == "scheme":
-        return (_scheme(manifest, str(facts.get("scheme")), secret, username),)
-    return (_named(cast(Carrier, kind), facts, secret),)
+        return _scheme(manifest, part, secret)
+    if kind == "bearer":
+        return Placement("", "header", "Authorization", _reference(part, secret), prefix="Bearer ")
+    field = _field(cast(Carrier, kind), part.get("name"))
+    prefix = _text(part, "prefix")
+    if "value" in part:
+        if "secret" in part:
+            raise InvalidRequest("auth has both a secret and a value; it takes one of them.")
+        value = _text(part, "value")
+        if not value:
+            raise InvalidRequest("The value of auth is empty.")
+        _check_value(cast(Carrier, kind), field, prefix + value)
+        return Placement("", cast(Carrier, kind), field, "", prefix, value=value)
+    _check_value(cast(Carrier, kind), field, prefix + "x")
+    return Placement("", cast(Carrier, kind), field, _reference(part, secret), prefix)
 
 
-def _bearer(secret: str) -> Placement:
-    return Placement("", "header", "Authorization", secret, prefix="Bearer ")
-
-
-def _named(carrier: Carrier, facts: dict[str, Any], secret: str) -> Placement:
-    name, prefix = facts.get("name"), facts.get("prefix", "")
-    if not isinstance(name, str) or not name.isascii() or not name.isprintable() or not name or " " in name:
-        raise InvalidRequest(f"auth of type {carrier} needs the name of the {carrier}.", hint=_HINT)
-    if carrier != "query" and any(mark in name for mark in ':;=,"'):
-        raise InvalidRequest(f"{name[:80]!r} is not a name for a {carrier}.")
-    return Placement("", carrier, name, secret, prefix=str(prefix))
-
-
-def _scheme(manifest: Manifest, name: str, secret: str, username: str) -> Placement:
+def _scheme(manifest: Manifest, part: dict[str, Any], secret: str | None) -> Placement:
+    name = str(part.get("scheme"))
     scheme = manifest.schemes.get(name)
     if scheme is None:
         known = ", ".join(manifest.schemes) or "none that a secret can satisfy"
         raise InvalidRequest(f"The document has no security scheme {name[:80]!r}.", hint=f"It has: {known}.")
-    return Placement(name, scheme["carrier"], scheme["field"], secret, scheme["prefix"], username)
+    if scheme["carrier"] == "basic":
+        return _basic(name, part, secret)
+    if given := sorted(key for key in _BASIC & set(part) if part[key] != ""):
+        raise InvalidRequest(f"The scheme {name[:80]} is not basic, so it does not take {', '.join(given)}.")
+    return Placement(name, scheme["carrier"], scheme["field"], _reference(part, secret), scheme["prefix"])
 
 
-def _several(manifest: Manifest, schemes: Any, username: str) -> tuple[Placement, ...]:
-    if not isinstance(schemes, Mapping) or not schemes:
-        raise InvalidRequest("auth of type schemes maps scheme names to secret references.", hint=_HINT)
-    for ref in schemes.values():
-        parse_ref(str(ref))
-    return tuple(_scheme(manifest, str(name), str(ref), username) for name, ref in schemes.items())
+def _basic(name: str, part: dict[str, Any], secret: str | None) -> Placement:
+    """RFC 7617: a user name, which may be a secret of its own, and a password, which may be none."""
+    username, username_secret = _text(part, "username"), ""
+    if ":" in username:
+        raise InvalidRequest("A user name has no colon in it (RFC 7617).")
+    if "username_secret" in part:
+        if username:
+            raise InvalidRequest("auth has both username and username_secret; it takes one of them.")
+        username_secret = check_ref(part["username_secret"])
+    password = _text(part, "password")
+    if "password" in part and "secret" in part:
+        raise InvalidRequest("auth has both a secret and a password; it takes one of them.")
+    if "password" in part and not username and not username_secret:
+        raise InvalidRequest("auth of type basic has a password and no user name.")
+    # Where the key is the user name, there is often no password at all.
+    alone = bool(username_secret) and "secret" not in part and secret is None
+    if "password" in part or alone:
+        return Placement(name, "basic", "Authorization", "", "", username, username_secret, password)
+    return Placement(name, "basic", "Authorization", _reference(part, secret), "", username, username_secret)
 
 
-def unset(account: Connection, names: Sequence[str]) -> list[Diagnostic]:
-    """The local secrets of a connection that are not among the `names` in its scope."""
-    wanted = {one.secret.removeprefix("local:") for one in account.placements if one.secret.startswith("local:")}
-    text = f"is not set in scope {account.scope}: every call fails until it is"
-    return [Diagnostic("secret", f"local:{name} {text}") for name in sorted(wanted.difference(names))]
+def _reference(part: dict[str, Any], secret: str | None) -> str:
+    ref = part.get("secret", secret)
+    if ref is None:
+        raise InvalidRequest("auth is given without a secret.", hint="Name one, such as secret='env:TOKEN'.")
+    return check_ref(ref)
+
+
+def _text(part: dict[str, Any], key: str) -> str:
+    value = part.get(key, "")
+    if not isinstance(value, str) or len(value) > MAX_LITERAL or not (value.isprintable() or not value):
+        raise InvalidRequest(f"The {key} of auth is text of at most {MAX_LITERAL} printable characters.")
+    return value
+
+
+def _field(carrier: Carrier, name: Any) -> str:
+    fits = isinstance(name, str) and name.isascii() and name.isprintable() and 0 < len(name) <= headers.MAX_NAME
+    if not isinstance(name, str) or not fits or " " in name:
+        raise InvalidRequest(f"auth of type {carrier} needs the name of the {carrier}.", hint=_HINT)
+    if carrier != "query" and any(mark in name for mark in ':;=,"'):
+        raise InvalidRequest(f"{name[:80]!r} is not a name for a {carrier}.")
+    return name
+
+
+def _check_value(carrier: Carrier, field: str, value: str) -> None:
+    """What would be sent, or something like it: a header that only the client sets is refused here, not at a call."""
+    if carrier != "header":
+        return
+    try:
+        headers.check("auth", field, value)
+    except ToolError as e:
+        raise InvalidRequest(e.message) from None
+
+
+def _check_apart(found: Sequence[Placement]) -> None:
+    """Two credentials for every request cannot have one place. (Of two schemes an operation chooses.)"""
+    places: set[tuple[str, str]] = set()
+    for one in found:
+        carrier = "header" if one.carrier == "basic" else one.carrier
+        place = (carrier, one.field.lower() if carrier == "header" else one.field)
+        if not one.name and place in places:
+            raise InvalidRequest(f"Two credentials would go to the same {carrier} {one.field[:80]}.")
+        if not one.name:
+            places.add(place)
+
+
+def unset(account: Connection, names: Sequence[str], providers: Mapping[str, str | None]) -> list[Diagnostic]:
+    """What a connection refers to that is not there yet: local secrets that are not among the `names` in its scope, and
+    providers that `providers` gives a reason against."""
+    found = []
+    for ref in account.references:
+        provider, _, key = ref.partition(":")
+        if provider == "local" and key not in names:
+            text = f"{ref} is not set in scope {account.scope}: every call fails until it is"
+            found.append(Diagnostic("secret", text))
+        elif reason := providers.get(provider):
+            found.append(Diagnostic("secret", f"{ref}: {reason}: every call fails until then"))
+    return found

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from bridge.policy import Policy
 from bridge.wire.errors import ToolError
-from catalog import describe
+from catalog import address, describe
 from catalog.model import Tool
 from catalog.registry import Registry
 from catalog.validate import unknown
@@ -72,6 +72,29 @@ class Discovery:
         if tool is None or not self.visible(tool):
             raise self.not_found(path)
         return tool
+
+    def unconnected(self, path: str) -> ToolError | None:
+        """The error for a tool at a connection that is not there; None where something else is wrong with the path."""
+        where = address.parse(path)
+        installed = self._registry.installed(where.integration) if where is not None else None
+        if where is None or installed is None or where.scope not in address.SCOPES:
+            return None
+        spec = next((one for one in installed.manifest.tools if one.name == where.tool), None)
+        if spec is None or (where.scope, where.connection) in installed.connections:
+            return None
+        # What a policy would hide there is not there either.
+        if not self.visible(Tool(path, where.integration, where.scope, where.connection, spec, {})):
+            return None
+        label = path.removesuffix(f".{where.tool}")
+        there = [self._registry.find(f"{one.label}.{where.tool}") for one in installed.connections.values()]
+        named = [tool.path.removesuffix(f".{where.tool}") for tool in there if tool is not None and self.visible(tool)]
+        command = f"executor connect {where.integration} --scope {where.scope} --connection {where.connection}"
+        return ToolError(
+            "connection_missing",
+            f"There is no connection {label}.",
+            hint=f"Connected: {', '.join(named[:5]) or 'none'}. An operator can add it: {command} --bearer REFERENCE",
+            details={"connection": label},
+        )
 
     def not_found(self, path: str, *, toolkit: str | None = None) -> ToolError:
         """The error for a path that leads nowhere, with the paths that it may have meant."""

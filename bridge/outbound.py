@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import anyio
@@ -11,15 +11,17 @@ import structlog
 
 from bridge.client import Answer, Client
 from bridge.egress import Gate, Grant, denied
-from bridge.placement import place
-from bridge.secrets.ports import Secret, SecretMissing, SecretProvider, parse_ref
-from bridge.wire.errors import ConfigError, RequestRefused, ToolError
+from bridge.placement import Credential, place
+from bridge.secrets.ports import Secret, SecretMissing, SecretUnavailable
+from bridge.secrets.providers import Providers
+from bridge.wire.errors import ConfigError, ToolError
 from catalog.model import Connection, OutboundRequest, OutboundResponse, Placement
 from catalog.origin import BadUrl, Url, hides_dots, join_url
 from catalog.patience import repeatable, retry_after_ms
 
 MAX_REDIRECTS: Final = 3
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+REFUSALS: Final = frozenset({401, 403})
 FOLLOWED: Final = frozenset({"GET", "HEAD"})
 """Only a request without a body and without an effect goes on; anything else stops and says where it was pointed."""
 
@@ -47,7 +49,7 @@ class Passage:
         gate: Gate,
         grant: Grant,
         connection: Connection,
-        providers: Mapping[str, SecretProvider],
+        providers: Providers,
         limit: int,
         announce_first: Callable[[], Awaitable[None]],
     ) -> None:
@@ -85,6 +87,8 @@ class Passage:
             headers = [one for one in request.headers if at_home or one[0] in _PLAIN]
             sent_url, sent_headers = place(url, headers, credentials, self._connection.label)
             answer = await self._patient(request.method, sent_url, sent_headers, request.body)
+            if credentials and answer.status in REFUSALS:
+                self._providers.refused()
             if answer.status not in REDIRECTS or request.method not in FOLLOWED or not request.follow:
                 return OutboundResponse(
                     answer.status, answer.headers, answer.body, bool(credentials), url, answer.reason, answer.cut
@@ -138,24 +142,35 @@ class Passage:
         seen.add(str(following))
         return following
 
-    async def _credentials(self, request: OutboundRequest) -> list[tuple[Placement, Secret]]:
+    async def _credentials(self, request: OutboundRequest) -> list[Credential]:
         asked = request.credentials
         placements = [one for one in self._connection.placements if asked is None or one.name in asked]
-        return [(placement, await self._secret(placement.secret)) for placement in placements]
+        return [await self._credential(placement) for placement in placements]
+
+    async def _credential(self, placement: Placement) -> Credential:
+        username, value = Secret(placement.username), Secret(placement.value)
+        if placement.username_secret:
+            username = await self._secret(placement.username_secret)
+        if placement.secret:
+            value = await self._secret(placement.secret)
+        elif placement.value:
+            # It is no secret, but it goes where secrets go: what comes back is masked alike.
+            self.revealed[f"={placement.value}"] = value
+        return Credential(placement, value, username)
 
     async def _secret(self, ref: str) -> Secret:
         """The value behind `ref`, read once in a call. What exactly is missing is logged, not told."""
         if ref not in self.revealed:
+            label = self._connection.label
             try:
-                provider, key = parse_ref(ref)
-                if provider not in self._providers:
-                    raise SecretMissing(f"there is no provider {provider}")
-                self.revealed[ref] = await self._providers[provider].resolve(self._connection.scope, key)
-            except (SecretMissing, RequestRefused, ConfigError) as e:
-                _log.warning("secret_missing", connection=self._connection.label, reason=str(e))
+                self.revealed[ref] = await self._providers.resolve(self._connection.scope, ref)
+            except (SecretMissing, ConfigError) as e:
+                passing = isinstance(e, SecretUnavailable)
+                _log.warning("secret_missing", connection=label, reason=str(e))
                 raise ToolError(
                     "connection_missing",
-                    f"The credential of the connection {self._connection.label} is not available.",
-                    hint="Its secret is not set or cannot be read; an operator can set it and see why in the log.",
+                    f"The credential of the connection {label} is not available{' at the moment' if passing else ''}.",
+                    hint=f"An operator can see why: executor connections check {label}",
+                    retryable=passing,
                 ) from None
         return self.revealed[ref]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote, unquote_plus
 
 from bridge.secrets.ports import Secret
@@ -19,18 +19,27 @@ _HEADER: Final = re.compile(r"\A[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?\Z")
 _COOKIE: Final = re.compile(r"\A[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+\Z")
 
 
+class Credential(NamedTuple):
+    """A placement with what goes into it. `username` is for basic, empty where `value` is the whole pair."""
+
+    placement: Placement
+    value: Secret
+    username: Secret
+
+
 def place(
-    url: Url, headers: Sequence[tuple[str, str]], credentials: Sequence[tuple[Placement, Secret]], label: str
+    url: Url, headers: Sequence[tuple[str, str]], credentials: Sequence[Credential], label: str
 ) -> tuple[Url, Headers]:
     """The request with its credentials. `label` names the connection in an error.
 
     Raises ToolError(connection_missing) for a secret that has no form in its place, such as one with a line break.
     """
     out = list(headers)
-    for placement, secret in credentials:
-        value = placement.prefix + secret.reveal()
+    for credential in credentials:
+        placement = credential.placement
+        value = placement.prefix + credential.value.reveal()
         if placement.carrier == "basic":
-            out = _header(out, "authorization", _basic(placement, secret, label))
+            out = _header(out, "authorization", _basic(credential, label))
         elif placement.carrier == "header":
             _fit(_HEADER, value, label)
             out = _header(out, placement.field.lower(), value)
@@ -51,10 +60,11 @@ def _fit(pattern: re.Pattern[str], value: str, label: str) -> None:
         )
 
 
-def _basic(placement: Placement, secret: Secret, label: str) -> str:
+def _basic(credential: Credential, label: str) -> str:
     """RFC 7617: user name and password joined by a colon, UTF-8. Without a user name the secret is the whole pair."""
-    pair = f"{placement.username}:{secret.reveal()}" if placement.username else secret.reveal()
-    if ":" in placement.username or any(ord(character) < 32 or ord(character) == 127 for character in pair):
+    username, password = credential.username.reveal(), credential.value.reveal()
+    pair = f"{username}:{password}" if username else password
+    if ":" in username or any(ord(character) < 32 or ord(character) == 127 for character in pair):
         _fit(_COOKIE, "", label)
     return "Basic " + base64.b64encode(pair.encode()).decode("ascii")
 

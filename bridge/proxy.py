@@ -152,7 +152,8 @@ class ToolProxy:
     def _find(self, ctx: CallContext, path: str) -> Tool:
         tool = self._registry.find(path)
         if tool is None or ctx.toolkit is not None:
-            raise self._discovery.not_found(path, toolkit=ctx.toolkit)
+            unconnected = self._discovery.unconnected(path) if ctx.toolkit is None else None
+            raise unconnected or self._discovery.not_found(path, toolkit=ctx.toolkit)
         return tool
 
     def _integration(self, tool: Tool) -> Integration:

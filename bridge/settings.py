@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bridge.secrets.server import ServerSettings
+
 
 @dataclass(frozen=True, slots=True)
 class ToolboxSettings:
     """`egress_allow`: allowlist entries that bound every integration (None: any public host). `allow_private`: private
     hosts, addresses or networks that any integration may reach. `key_file` and `config_dir` None: the defaults of
-    `bridge.secrets.masterkey`; `ephemeral_key`: a key that is never written, for a home in memory."""
+    `bridge.secrets.masterkey`; `ephemeral_key`: a key that is never written, for a home in memory. `vault` and
+    `onepassword`: the servers behind `vault:` and `op:` references, of which answers are kept `secret_cache_s` seconds.
+    `http_references`: patterns of the references that a caller over the network may name, beside local ones."""
 
     egress_allow: Sequence[str] | None = None
     allow_private: Sequence[str] = ()
@@ -23,3 +27,7 @@ class ToolboxSettings:
     key_file: Path | None = None
     config_dir: Path | None = None
     ephemeral_key: bool = False
+    vault: ServerSettings | None = None
+    onepassword: ServerSettings | None = None
+    secret_cache_s: float = 1.0
+    http_references: Sequence[str] = ()

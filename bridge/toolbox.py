@@ -12,8 +12,10 @@ import anyio
 import anyio.to_thread
 import structlog
 
-from bridge.accounts import Auth, placements, unset
+from bridge.accounts import Auth
+from bridge.calls import CallContext
 from bridge.client import Client
+from bridge.connections import Connections
 from bridge.dial import Resolver
 from bridge.discovery import Discovery
 from bridge.documents import fetch, is_url, read
@@ -22,10 +24,9 @@ from bridge.outbound import Passage
 from bridge.policy import Effect, MemoryPolicies, Policy, PolicyStore, Rule, check_target, new_rule, read_rule
 from bridge.proxy import ToolProxy
 from bridge.secrets import masterkey
-from bridge.secrets.env import EnvSecrets
-from bridge.secrets.file import FileSecrets
 from bridge.secrets.local import LocalSecrets
-from bridge.secrets.ports import KeyStore, MemorySecrets, SecretProvider, SecretStore
+from bridge.secrets.ports import KeyStore, MemorySecrets, SecretStore
+from bridge.secrets.providers import Providers
 from bridge.settings import ToolboxSettings
 from bridge.wire.errors import ConfigError, Conflict, ImportFailed, InvalidRequest, NotFound, RequestRefused, ToolError
 from catalog import address, rows
@@ -72,13 +73,12 @@ class Toolbox:
             resolver=resolver, ca_file=settings.ca_file, connections_per_host=settings.connections_per_host
         )
         self._local = LocalSecrets(secrets or memory, keys or memory, None if ephemeral else key_file)
-        self._providers: dict[str, SecretProvider] = {
-            "local": self._local,
-            "env": EnvSecrets(),
-            "file": FileSecrets(),
-        }
+        self._providers = Providers(
+            self._local, vault=settings.vault, onepassword=settings.onepassword, cache_s=settings.secret_cache_s
+        )
         self._changing = anyio.Lock()
         self._registry = Registry(ranker)
+        self.connections = Connections(self._registry, self._providers, self._local, settings.http_references)
         self._policy = Policy()
         self._grants: dict[str, tuple[Installed, Grant]] = {}
         self._discovery = Discovery(self._registry, self._policy)
@@ -102,6 +102,7 @@ class Toolbox:
     async def aclose(self) -> None:
         """Close connections and indexes. Safe to call again."""
         await self._client.close()
+        await self._providers.close()
         self._registry.close()
 
     async def _load(self) -> None:
@@ -136,6 +137,7 @@ class Toolbox:
         connection: str = "main",
         auth: Auth = None,
         secret: str | None = None,
+        probe: str | None = None,
         allow_private: Sequence[str] = (),
         replace: bool = False,
     ) -> AddReport:
@@ -157,7 +159,7 @@ class Toolbox:
         # Reading a large document takes seconds, and the event loop has better things to do.
         manifest = await anyio.to_thread.run_sync(integration.resolve_tools, config | {"document": document})
         await self._check_reach(manifest, allow_private)
-        account = Connection(name, scope, connection, placements(manifest, auth, secret))
+        account = self.connections.account(manifest, (name, scope, connection), auth, secret, probe)
         return await self._install(integration, config, manifest, account, replace)
 
     async def add_http(
@@ -169,6 +171,7 @@ class Toolbox:
         connection: str = "main",
         auth: Auth = None,
         secret: str | None = None,
+        probe: str | None = None,
         allow_private: Sequence[str] = (),
         replace: bool = False,
     ) -> AddReport:
@@ -179,7 +182,7 @@ class Toolbox:
         integration = rows.KINDS["http"](name)
         manifest = integration.resolve_tools(config)
         await self._check_reach(manifest, allow_private)
-        account = Connection(name, scope, connection, placements(manifest, auth, secret))
+        account = self.connections.account(manifest, (name, scope, connection), auth, secret, probe)
         return await self._install(integration, config, manifest, account, replace)
 
     def add_code_tool(
@@ -241,22 +244,7 @@ class Toolbox:
 
     def integrations(self) -> list[dict[str, Any]]:
         """Every integration: name, kind, title, number of tools, connections, origins, private hosts, diagnostics."""
-        return [
-            {
-                "name": one.name,
-                "kind": one.kind,
-                "title": one.manifest.title,
-                "tools": sum(1 for _ in self._registry.tools(integration=one.name)),
-                "connections": [
-                    {"scope": each.scope, "name": each.name, "secrets": sorted({p.secret for p in each.placements})}
-                    for each in one.connections.values()
-                ],
-                "origins": [str(reach) for reach in one.manifest.reach],
-                "allow_private": list(one.config.get("allow_private", ())),
-                "diagnostics": len(one.manifest.diagnostics),
-            }
-            for one in self._registry.integrations()
-        ]
+        return self._registry.facts()
 
     async def connect(
         self,
@@ -266,17 +254,20 @@ class Toolbox:
         connection: str = "main",
         auth: Auth = None,
         secret: str | None = None,
+        probe: str | None = None,
         replace: bool = False,
     ) -> AddReport:
-        """Add an account to an integration. Raises NotFound, Conflict (it exists and `replace` is not set),
-        InvalidRequest."""
+        """Add an account to an integration. `probe` is the tool that `check_connection` tries it with. Raises NotFound,
+        Conflict (it exists and `replace` is not set), InvalidRequest."""
         address.check_scope(scope)
         address.check_name(connection, "connection")
         async with self._changing:
             installed = self._existing(integration)
             if (scope, connection) in installed.connections and not replace:
                 raise Conflict(f"{integration} has a connection {scope}.{connection} already.")
-            account = Connection(integration, scope, connection, placements(installed.manifest, auth, secret))
+            account = self.connections.account(
+                installed.manifest, (integration, scope, connection), auth, secret, probe
+            )
             if installed.kind in rows.KINDS:
                 await self._catalog.put_connection(rows.row_of_connection(account, time.time()))
             return await self._opened(installed, account, self._registry.connect(account))
@@ -294,6 +285,13 @@ class Toolbox:
             self._registry.disconnect(integration, scope, connection)
             await self._forget(rules, loosening=False)
         return len(rules)
+
+    async def check_connection(
+        self, integration: str, *, scope: str = "org", connection: str = "main", ctx: CallContext | None = None
+    ) -> dict[str, Any]:
+        """See `Connections.check`. Raises NotFound, InvalidRequest, ToolError."""
+        account = self.connections.get(integration, scope, connection)
+        return await self.connections.check(account, self.proxy, ctx or CallContext())
 
     def _check_new(self, name: str, scope: str, connection: str, replacing: bool) -> None:
         address.check_name(name, "integration")
@@ -346,7 +344,7 @@ class Toolbox:
             installed.name,
             installed.kind,
             [tool.path for tool in tools],
-            [*unset(account, await self._local.names(account.scope)), *installed.manifest.diagnostics],
+            [*await self.connections.diagnostics(account), *installed.manifest.diagnostics],
             [str(reach) for reach in installed.manifest.reach],
             list(installed.config.get("allow_private", ())),
         )
@@ -407,6 +405,10 @@ class Toolbox:
 
     async def secret_names(self, *, scope: str = "org") -> list[str]:
         return await self._local.names(scope)
+
+    async def rotate_key(self, *, forget: bool = False) -> dict[str, Any]:
+        """See `LocalSecrets.rotate`. Raises ConfigError, StorageFull."""
+        return await self._local.rotate(forget=forget)
 
     # Policies
 

@@ -77,7 +77,9 @@ class Placement:
     """Where one credential of a connection goes in a request.
 
     `name` is the security scheme that it satisfies (empty: every request). `secret` is a SecretRef such as
-    `env:TOKEN`, never a value. `field` is the header, query or cookie name; `basic` uses `username` instead.
+    `env:TOKEN`, never a value; where it is empty, `value` is sent, which is no secret. `field` is the header, query or
+    cookie name. `basic` has a user name, `username` or the one behind `username_secret`; without either, its secret is
+    the whole pair.
     """
 
     name: str
@@ -86,20 +88,36 @@ class Placement:
     secret: str
     prefix: str = ""
     username: str = ""
+    username_secret: str = ""
+    value: str = ""
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The SecretRefs that this credential is made of."""
+        return tuple(one for one in (self.secret, self.username_secret) if one)
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """An account of an integration within a scope. No placements: calls go out without a credential."""
+    """An account of an integration within a scope. No placements: calls go out without a credential.
+
+    `probe` is the name of a tool that reads and needs no argument: calling it shows whether the credential works.
+    """
 
     integration: str
     scope: str
     name: str
     placements: tuple[Placement, ...] = ()
+    probe: str = ""
 
     @property
     def label(self) -> str:
         return f"{self.integration}.{self.scope}.{self.name}"
+
+    @property
+    def references(self) -> list[str]:
+        """The SecretRefs of its placements, each once, in order."""
+        return sorted({ref for placement in self.placements for ref in placement.references})
 
 
 class Diagnostic(NamedTuple):
@@ -208,7 +226,8 @@ class Integration(Protocol):
 
     `resolve_tools` turns its configuration (JSON data) into a manifest and raises ImportFailed when nothing can be
     made of it. `invoke` makes one call with validated arguments and raises ToolError when it fails. It may also have
-    `gather(tool, args)`, which brings arguments in a form that is tolerated into the one that the schema describes.
+    `gather(tool, args)`, which brings arguments in a form that is tolerated into the one that the schema describes, and
+    `credentialed(tool, connection)`: whether a call carries a credential, None where it does and none is asked for.
     """
 
     kind: str

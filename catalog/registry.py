@@ -57,6 +57,25 @@ class Registry:
     def integrations(self) -> list[Installed]:
         return sorted(self._installed.values(), key=lambda installed: installed.name)
 
+    def facts(self) -> list[dict[str, Any]]:
+        """Every integration as JSON data, in order of its name."""
+        return [
+            {
+                "name": one.name,
+                "kind": one.kind,
+                "title": one.manifest.title,
+                "tools": sum(1 for _ in self.tools(integration=one.name)),
+                "connections": [
+                    {"scope": each.scope, "name": each.name, "secrets": each.references}
+                    for each in one.connections.values()
+                ],
+                "origins": [str(reach) for reach in one.manifest.reach],
+                "allow_private": list(one.config.get("allow_private", ())),
+                "diagnostics": len(one.manifest.diagnostics),
+            }
+            for one in self.integrations()
+        ]
+
     def connection(self, tool: Tool) -> Connection:
         return self._installed[tool.integration].connections[tool.scope, tool.connection]
 

@@ -69,10 +69,12 @@ def _reach(data: dict[str, Any]) -> Reach:
 
 
 def row_of_connection(connection: Connection, created_at: float) -> ConnectionRow:
-    config = json.dumps({"placements": [asdict(placement) for placement in connection.placements]})
+    placements = [asdict(placement) for placement in connection.placements]
+    config = json.dumps({"placements": placements, "probe": connection.probe})
     return ConnectionRow(connection.integration, connection.scope, connection.name, config, created_at)
 
 
 def _connection(row: ConnectionRow) -> Connection:
-    placements = tuple(Placement(**one) for one in json.loads(row.config)["placements"])
-    return Connection(row.integration, row.scope, row.name, placements)
+    config = json.loads(row.config)
+    placements = tuple(Placement(**one) for one in config["placements"])
+    return Connection(row.integration, row.scope, row.name, placements, config.get("probe", ""))

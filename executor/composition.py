@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import executor
+from bridge.secrets.server import ServerSettings
 from bridge.toolbox import Toolbox, ToolboxSettings
 from bridge.wire.errors import ConfigError
 from catalog import semantic
@@ -127,4 +128,26 @@ def _toolbox(settings: Config, *, ephemeral_key: bool) -> ToolboxSettings:
         ca_file=settings.ca_file,
         key_file=settings.key_file,
         ephemeral_key=ephemeral_key,
+        vault=_vault(settings),
+        onepassword=_onepassword(settings),
+        secret_cache_s=settings.secret_cache_s,
+        http_references=settings.http_references,
     )
+
+
+def _vault(settings: Config) -> ServerSettings | None:
+    if settings.vault_address is None:
+        return None
+    return ServerSettings(
+        settings.vault_address,
+        settings.vault_token,
+        settings.vault_ca_file,
+        settings.secrets_plain_http,
+        settings.vault_namespace,
+    )
+
+
+def _onepassword(settings: Config) -> ServerSettings | None:
+    if settings.op_address is None:
+        return None
+    return ServerSettings(settings.op_address, settings.op_token, settings.op_ca_file, settings.secrets_plain_http)

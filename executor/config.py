@@ -51,6 +51,16 @@ class Config(BaseModel):
     )
     ca_file: Path | None = Field(None, description="certificate authorities to trust instead of the usual ones")
     key_file: Path | None = Field(None, description="the master key of local secrets")
+    vault_address: str | None = Field(None, description="the Vault behind vault: references, an https:// URL")
+    vault_token: str = Field("env:VAULT_TOKEN", description="where its token is: env:NAME or file:/PATH")
+    vault_namespace: str | None = Field(None, description="its namespace")
+    vault_ca_file: Path | None = Field(None, description="certificate authorities to trust for it")
+    op_address: str | None = Field(None, description="the 1Password Connect server behind op: references")
+    op_token: str = Field("env:OP_CONNECT_TOKEN", description="where its token is: env:NAME or file:/PATH")
+    op_ca_file: Path | None = Field(None, description="certificate authorities to trust for it")
+    secrets_plain_http: bool = Field(False, description="allow http:// to these servers beyond this machine")
+    secret_cache_s: float = Field(1.0, ge=0, le=300, description="seconds that their answers are kept")
+    http_references: tuple[str, ...] = Field((), description="references that may be named over HTTP, * for any text")
     budgets: dict[str, int] = Field(default_factory=dict, description="defaults of budgets")
     ceilings: dict[str, int] = Field(default_factory=dict, description="ceilings of budgets")
 
@@ -62,6 +72,13 @@ class Config(BaseModel):
         except ConfigError as e:
             raise ValueError(f"{e.message}{f' ({e.hint})' if e.hint else ''}") from None
         return figures
+
+    @field_validator("vault_token", "op_token")
+    @classmethod
+    def _reference(cls, text: str) -> str:
+        if not text.startswith(("env:", "file:/")):
+            raise ValueError("it is env:NAME or file:/PATH, never the token itself")
+        return text
 
     @classmethod
     def load(cls, home: Path | str | None = None, environ: Mapping[str, str] | None = None) -> Self:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from bridge.calls import CallContext
 from executor.composition import Parts, assemble
 from runtime.results import ReplayReport, RunEvent, RunPage, RunRecord, RunResult, StoredResult
 
@@ -177,15 +178,17 @@ class Executor:
         connection: str = "main",
         auth: Auth = None,
         secret: str | None = None,
+        probe: str | None = None,
         allow_private: Sequence[str] = (),
         replace: bool = False,
     ) -> AddReport:
         """Add the operations of an OpenAPI 3.x document (file, URL, text or dict) as tools of integration `name`.
 
-        `secret` refers to the credential of the connection and is never its value: `env:TOKEN`, `file:PATH`, or
-        `local:NAME` for one that `toolbox.set_secret` keeps. `auth` says how it is sent. `allow_private` names
-        private hosts that the integration may reach. Raises ImportFailed when the document cannot be used,
-        InvalidRequest, and Conflict for a name in use: nothing was added.
+        `secret` refers to the credential of the connection and is never its value: `local:NAME` for one that
+        `set_secret` keeps, `env:`, `file:`, `keychain:`, `vault:` or `op:`. `auth` says how it is sent (see
+        `bridge.accounts.Auth`), `probe` which tool `check_connection` tries it with. `allow_private` names private
+        hosts that the integration may reach. Raises ImportFailed when the document cannot be used, InvalidRequest, and
+        Conflict for a name in use: nothing was added.
         """
         return await self._parts.toolbox.add_openapi(
             name,
@@ -195,6 +198,7 @@ class Executor:
             connection=connection,
             auth=auth,
             secret=secret,
+            probe=probe,
             allow_private=allow_private,
             replace=replace,
         )
@@ -208,6 +212,7 @@ class Executor:
         connection: str = "main",
         auth: Auth = None,
         secret: str | None = None,
+        probe: str | None = None,
         allow_private: Sequence[str] = (),
         replace: bool = False,
     ) -> AddReport:
@@ -221,9 +226,65 @@ class Executor:
             connection=connection,
             auth=auth,
             secret=secret,
+            probe=probe,
             allow_private=allow_private,
             replace=replace,
         )
+
+    async def connect(
+        self,
+        integration: str,
+        *,
+        scope: str = "org",
+        connection: str = "main",
+        auth: Auth = None,
+        secret: str | None = None,
+        probe: str | None = None,
+        replace: bool = False,
+    ) -> AddReport:
+        """Connect one more account to an integration: its tools are at `<integration>.<scope>.<connection>.…`. Options
+        are those of `add_openapi`. Raises NotFound, Conflict (it exists and `replace` is not set), InvalidRequest.
+        """
+        return await self._parts.toolbox.connect(
+            integration, scope=scope, connection=connection, auth=auth, secret=secret, probe=probe, replace=replace
+        )
+
+    async def disconnect(self, integration: str, *, scope: str = "org", connection: str = "main") -> int:
+        """Remove an account and the rules that target it, of which the answer is the number. Raises NotFound."""
+        return await self._parts.toolbox.disconnect(integration, scope=scope, connection=connection)
+
+    def connections(self, *, integration: str | None = None, scope: str | None = None) -> list[dict[str, Any]]:
+        """The accounts: `{path, integration, scope, name, secrets, placements, probe, tools}`. Nothing here is a
+        secret's value."""
+        return self._parts.toolbox.connections.all(integration, scope)
+
+    async def check_connection(
+        self, integration: str, *, scope: str = "org", connection: str = "main", door: Door = "sdk"
+    ) -> dict[str, Any]:
+        """Try an account with one call that only reads: `{connection, status, probe, http_status?, message?, hint?}`.
+
+        `status` is `ok`, `connection_missing`, `credential_rejected`, `unreachable` or `failed`. Raises NotFound,
+        InvalidRequest when there is no tool to try it with, ToolError when a policy does not let it be called.
+        """
+        ctx = CallContext(principal=door, door=door)
+        return await self._parts.toolbox.check_connection(integration, scope=scope, connection=connection, ctx=ctx)
+
+    async def set_secret(self, name: str, value: str, *, scope: str = "org") -> None:
+        """Seal `value` as `local:NAME`. Nothing gives it back. Raises InvalidRequest, ConfigError (the master key)."""
+        await self._parts.toolbox.set_secret(name, value, scope=scope)
+
+    async def secrets(self, *, scope: str = "org") -> list[str]:
+        """The names of the secrets that are kept."""
+        return await self._parts.toolbox.secret_names(scope=scope)
+
+    async def delete_secret(self, name: str, *, scope: str = "org") -> bool:
+        """Whether there was one."""
+        return await self._parts.toolbox.delete_secret(name, scope=scope)
+
+    async def rotate_key(self, *, forget_old: bool = False) -> dict[str, Any]:
+        """Seal every secret of this home under a new master key: `{"secrets": n, "damaged": [names]}`. The old key
+        stays in the key file, for other homes and for backups, unless `forget_old`. Raises ConfigError, StorageFull."""
+        return await self._parts.toolbox.rotate_key(forget=forget_old)
 
     async def call(
         self,

@@ -6,14 +6,17 @@ open there. A key-check value beside the rows tells a wrong key from a damaged r
 
 from __future__ import annotations
 
-import re
 import secrets
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+import anyio.to_thread
 
 from bridge.secrets import masterkey
 from bridge.secrets.ports import MIN_LENGTH, KeyStore, Secret, SecretMissing, SecretRow, SecretStore
+from bridge.secrets.references import local_key
 from bridge.wire.errors import ConfigError, InvalidRequest
 
 if TYPE_CHECKING:
@@ -23,7 +26,6 @@ MAX_LENGTH: Final = 64 * 1024
 _NONCE: Final = 12
 _CHECK: Final = b"executor key check"
 _CHECK_AAD: Final = b"v1|key-check"
-_NAME: Final = re.compile(r"\A[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\Z")
 
 
 class LocalSecrets:
@@ -33,7 +35,8 @@ class LocalSecrets:
         self._store = store
         self._keys = keys
         self._key_file = key_file
-        self._cipher: AESGCM | None = None
+        self._ciphers: list[AESGCM] = []
+        self._changing = anyio.Lock()
 
     async def verify(self) -> None:
         """Check that the key opens what is stored. Raises ConfigError when it is missing or another one."""
@@ -42,27 +45,27 @@ class LocalSecrets:
 
     async def set(self, scope: str, name: str, value: str) -> None:
         """Seal `value` under `name`, in place of an earlier one. Raises InvalidRequest or ConfigError."""
-        if not _NAME.match(name):
-            raise InvalidRequest("A secret's name is letters, digits, _, . and -, at most 100 characters.")
+        local_key(name)
         value = value.removesuffix("\n").removesuffix("\r")
         if not MIN_LENGTH <= len(value) <= MAX_LENGTH:
             raise InvalidRequest(
                 f"A secret has {MIN_LENGTH} to {MAX_LENGTH} characters: shorter ones cannot be kept out of answers.",
                 hint="A short password can be named by env:NAME instead; it is then not masked in answers.",
             )
-        cipher = await self._opened()
-        earlier = await self._store.secret(scope, name)
-        version = earlier.version + 1 if earlier is not None else 1
-        nonce = secrets.token_bytes(_NONCE)
         try:
             plain = value.encode()
         except UnicodeEncodeError:
             raise InvalidRequest("The secret holds a lone surrogate.") from None
-        sealed = nonce + cipher.encrypt(nonce, plain, _bound(scope, name, version))
-        await self._store.put_secret(SecretRow(scope, name, version, sealed, time.time()))
+        async with self._changing:
+            cipher = (await self._opened())[0]
+            earlier = await self._store.secret(scope, name)
+            version = earlier.version + 1 if earlier is not None else 1
+            sealed = _sealed(cipher, plain, _bound(scope, name, version))
+            await self._store.put_secret(SecretRow(scope, name, version, sealed, time.time()))
 
     async def delete(self, scope: str, name: str) -> bool:
-        return await self._store.delete_secret(scope, name)
+        async with self._changing:
+            return await self._store.delete_secret(scope, name)
 
     async def names(self, scope: str) -> list[str]:
         return await self._store.secret_names(scope)
@@ -72,39 +75,74 @@ class LocalSecrets:
         row = await self._store.secret(scope, key)
         if row is None:
             raise SecretMissing(f"no secret {key} is stored in scope {scope}")
-        cipher = await self._opened()
-        plain = _unsealed(cipher, row.sealed, _bound(row.scope, row.name, row.version))
+        bound = _bound(row.scope, row.name, row.version)
+        # While the key is being changed, a row that was read before may be under the one that was.
+        opened = (_unsealed(cipher, row.sealed, bound) for cipher in await self._opened())
+        plain = next((one for one in opened if one is not None), None)
         if plain is None or (row.scope, row.name) != (scope, key):
             raise SecretMissing(f"the stored secret {key} is damaged")
         return Secret(plain.decode())
 
-    async def _opened(self) -> AESGCM:
-        if self._cipher is None:
+    async def rotate(self, *, forget: bool = False) -> dict[str, Any]:
+        """Seal every secret under a new master key: `{"secrets": how many, "damaged": [names]}`.
+
+        The key file holds the new key and the old one before the first row changes, and the rows change together, so
+        that every secret opens whatever happens in between. The old keys stay in the file for other homes and for
+        backups, unless `forget`. What did not open before is left as it is. Raises ConfigError, StorageFull.
+        """
+        async with self._changing:
+            ciphers = await self._opened()
+            key = secrets.token_bytes(masterkey.KEY_BYTES)
+            if self._key_file is not None:
+                key = await anyio.to_thread.run_sync(masterkey.add, self._key_file)
+            fresh = _aes(key)
+            rows, damaged = [], []
+            for row in await self._store.secrets():
+                bound = _bound(row.scope, row.name, row.version)
+                plain = _unsealed(ciphers[0], row.sealed, bound)
+                if plain is None:
+                    damaged.append(f"{row.scope}/{row.name}")
+                else:
+                    rows.append(row._replace(sealed=_sealed(fresh, plain, bound)))
+            check = _sealed(fresh, _CHECK, _CHECK_AAD)
+            with anyio.CancelScope(shield=True):
+                # The rows and what seals the next one must not part company.
+                self._ciphers = [ciphers[0], fresh, *ciphers[1:]]
+                await self._store.reseal(rows, check)
+                self._ciphers = [fresh, *ciphers]
+                if forget and self._key_file is not None:
+                    await anyio.to_thread.run_sync(masterkey.keep_only, self._key_file, key)
+        return {"secrets": len(rows), "damaged": damaged}
+
+    async def _opened(self) -> list[AESGCM]:
+        """The cipher that seals, and before it is gone also the one that did. Raises ConfigError."""
+        if not self._ciphers:
             check = await self._keys.key_check()
-            cipher = _aes(self._key(required=check is not None))
+            ciphers = [_aes(key) for key in self._key(required=check is not None)]
             if check is None:
-                nonce = secrets.token_bytes(_NONCE)
-                await self._keys.put_key_check(nonce + cipher.encrypt(nonce, _CHECK, _CHECK_AAD))
-            elif _unsealed(cipher, check, _CHECK_AAD) != _CHECK:
+                await self._keys.put_key_check(_sealed(ciphers[0], _CHECK, _CHECK_AAD))
+                self._ciphers = ciphers[:1]
+                return self._ciphers
+            self._ciphers = [cipher for cipher in ciphers if _unsealed(cipher, check, _CHECK_AAD) == _CHECK]
+            if not self._ciphers:
                 raise ConfigError(
                     "The master key is not the one that the stored secrets were sealed with.",
                     hint="Point EXECUTOR_KEY_FILE at the right key file.",
                 )
-            self._cipher = cipher
-        return self._cipher
+        return self._ciphers
 
-    def _key(self, *, required: bool) -> bytes:
+    def _key(self, *, required: bool) -> list[bytes]:
         if self._key_file is None:
-            return secrets.token_bytes(masterkey.KEY_BYTES)
-        key = masterkey.read(self._key_file)
-        if key is not None:
-            return key
+            return [secrets.token_bytes(masterkey.KEY_BYTES)]
+        keys = masterkey.read(self._key_file)
+        if keys:
+            return keys
         if required:
             raise ConfigError(
                 "The master key file is missing, and there are secrets that only it can open.",
                 hint="Restore it, or point EXECUTOR_KEY_FILE at it. A new key is never made over old secrets.",
             )
-        return masterkey.create(self._key_file)
+        return [masterkey.create(self._key_file)]
 
 
 def _aes(key: bytes) -> AESGCM:
@@ -115,6 +153,11 @@ def _aes(key: bytes) -> AESGCM:
 
 def _bound(scope: str, name: str, version: int) -> bytes:
     return f"v1|{scope}|{name}|{version}".encode()
+
+
+def _sealed(cipher: AESGCM, plain: bytes, bound: bytes) -> bytes:
+    nonce = secrets.token_bytes(_NONCE)
+    return nonce + cipher.encrypt(nonce, plain, bound)
 
 
 def _unsealed(cipher: AESGCM, sealed: bytes, bound: bytes) -> bytes | None:

@@ -2,33 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
-
-from bridge.wire.errors import InvalidRequest
 
 MIN_LENGTH = 8
 """Characters of the shortest secret: anything shorter cannot be masked without damaging ordinary text."""
-
-
-class SecretRef(NamedTuple):
-    """A reference such as `local:github`, `env:GITHUB_TOKEN` or `file:/run/secrets/github`."""
-
-    provider: str
-    key: str
-
-    def __str__(self) -> str:
-        return f"{self.provider}:{self.key}"
-
-
-def parse_ref(text: str) -> SecretRef:
-    """Raises InvalidRequest when `text` is not `provider:key`."""
-    provider, separator, key = text.partition(":")
-    if not separator or not provider.isascii() or not provider.isalpha() or not key or not key.isprintable():
-        raise InvalidRequest(
-            "A secret reference looks like local:NAME, env:NAME or file:/PATH.",
-            hint="Store a value first with `executor secret set NAME`, then refer to it as local:NAME.",
-        )
-    return SecretRef(provider.lower(), key)
 
 
 class Secret:
@@ -57,6 +35,10 @@ class SecretMissing(Exception):
         self.reason = reason
 
 
+class SecretUnavailable(SecretMissing):
+    """Raised when where the secret is kept does not answer: the same may work later."""
+
+
 class SecretProvider(Protocol):
     """One kind of reference. `key` is what follows the colon; `scope` is the connection's."""
 
@@ -80,11 +62,18 @@ class SecretStore(Protocol):
 
     async def secret(self, scope: str, name: str) -> SecretRow | None: ...
 
+    async def secrets(self) -> list[SecretRow]: ...
+
     async def put_secret(self, row: SecretRow) -> None: ...
 
     async def delete_secret(self, scope: str, name: str) -> bool: ...
 
     async def secret_names(self, scope: str) -> list[str]: ...
+
+    async def reseal(self, rows: Sequence[SecretRow], key_check: bytes) -> None:
+        """Put the rows in place of those of the same scope and name, and the key-check value, all or nothing. What
+        they replace is overwritten in the file."""
+        ...
 
 
 class KeyStore(Protocol):
@@ -113,6 +102,13 @@ class MemorySecrets:
 
     async def secret_names(self, scope: str) -> list[str]:
         return sorted(name for owner, name in self._rows if owner == scope)
+
+    async def secrets(self) -> list[SecretRow]:
+        return list(self._rows.values())
+
+    async def reseal(self, rows: Sequence[SecretRow], key_check: bytes) -> None:
+        self._rows |= {(row.scope, row.name): row for row in rows}
+        self._check = key_check
 
     async def key_check(self) -> bytes | None:
         return self._check

@@ -66,11 +66,13 @@ def failure(response: OutboundResponse, *, connection: str) -> ToolError:
             details[name] = value[:500]
     said = message_in(body)
     status = response.status
-    if status == 401 and response.credentialed:
+    if response.credentialed and (status == 401 or (status == 403 and not _throttled(response))):
+        what = "rejected the credential" if status == 401 else "does not permit this with the credential"
         return ToolError(
             "credential_rejected",
-            f"The server rejected the credential of {connection}" + (f": {said}" if said else "."),
-            hint=f"Renew the secret of the connection {connection}, then try again.",
+            f"The server {what} of {connection}" + (f": {said}" if said else "."),
+            hint=f"Renew the secret of the connection {connection}, or give its account the right that is missing;"
+            f" executor connections check {connection} tries it.",
             details=details,
             status=status,
         )
@@ -84,6 +86,12 @@ def failure(response: OutboundResponse, *, connection: str) -> ToolError:
         retryable=_again(status),
         retry_after_ms=retry_after_ms(response.headers) if _again(status) else None,
     )
+
+
+def _throttled(response: OutboundResponse) -> bool:
+    """Some servers say 403 to an account that has asked too often: there is nothing wrong with its credential."""
+    exhausted = response.header("x-ratelimit-remaining") == "0" or response.header("ratelimit-remaining") == "0"
+    return exhausted or response.header("retry-after") is not None
 
 
 def _said(response: OutboundResponse) -> Any:

@@ -26,6 +26,7 @@ _COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "mcp": ("mcp:mcp", "Serve MCP on standard input and output."),
         "run": ("run:run", "Run a script."),
         "call": ("tools:call", "Call one tool."),
+        "connect": ("connections:connect", "Connect an account to an integration."),
         "doctor": ("doctor:doctor", "Check this machine and this home, wall by wall."),
     },
     "tools": {
@@ -41,10 +42,17 @@ _COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "list": ("integrations:list_integrations", "List the integrations."),
         "remove": ("integrations:remove", "Remove an integration and its connections."),
     },
+    "connections": {
+        "list": ("connections:list_connections", "List the accounts."),
+        "show": ("connections:show", "Show one account."),
+        "check": ("connections:check", "Try an account with one call that only reads."),
+        "remove": ("connections:remove", "Disconnect an account."),
+    },
     "secret": {
         "set": ("secret:set_secret", "Keep a secret; its value comes from standard input."),
         "list": ("secret:list_secrets", "List the names of secrets."),
         "remove": ("secret:remove", "Forget a secret."),
+        "rotate-key": ("secret:rotate_key", "Seal every secret under a new master key."),
     },
     "policy": {
         "list": ("policy:list_policies", "List the rules."),
@@ -73,6 +81,7 @@ _GROUPS: Final[dict[str, str]] = {
     "tools": "Find and inspect tools.",
     "add": "Add an API as tools.",
     "integrations": "The APIs that were added.",
+    "connections": "The accounts that are connected.",
     "secret": "Secrets that connections use.",
     "policy": "Rules that decide calls.",
     "key": "Keys of the HTTP API.",

@@ -59,6 +59,25 @@ class Embedded:
     async def remove_integration(self, name: str) -> None:
         await self.toolbox.remove(name)
 
+    async def connect(self, integration: str, **options: Any) -> dict[str, Any]:
+        return (await self.toolbox.connect(integration, **options)).as_dict()
+
+    async def connections(self, *, integration: str | None, scope: str | None) -> list[dict[str, Any]]:
+        return self.toolbox.connections.all(integration, scope)
+
+    async def connection(self, integration: str, scope: str, connection: str) -> dict[str, Any]:
+        known = self.toolbox.connections
+        return known.described(known.get(integration, scope, connection))
+
+    async def check_connection(self, integration: str, scope: str, connection: str) -> dict[str, Any]:
+        return await self.executor.check_connection(integration, scope=scope, connection=connection, door="cli")
+
+    async def remove_connection(self, integration: str, scope: str, connection: str) -> None:
+        await self.toolbox.disconnect(integration, scope=scope, connection=connection)
+
+    async def rotate_key(self, *, forget_old: bool) -> dict[str, Any]:
+        return await self.toolbox.rotate_key(forget=forget_old)
+
     async def set_secret(self, name: str, value: str, *, scope: str) -> None:
         await self.toolbox.set_secret(name, value, scope=scope)
 

@@ -7,13 +7,16 @@ import json
 import os
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 import httpx2
 
+from bridge.accounts import references
 from bridge.wire.errors import ExecutorError
 from executor.cli.options import UsageError, read_text
+
+_REFERENCES: Final = ("secret", "username_secret")
 
 
 class RemoteError(ExecutorError):
@@ -68,6 +71,29 @@ class Remote:
     async def remove_integration(self, name: str) -> None:
         await self._ask("DELETE", f"/integrations/{quote(name, safe='')}")
 
+    async def connect(self, integration: str, **options: Any) -> dict[str, Any]:
+        given = {key: value for key, value in options.items() if value is not None}
+        return await self._dict(
+            "POST", "/connections", {"integration": integration} | await self._carried(integration, given)
+        )
+
+    async def connections(self, *, integration: str | None, scope: str | None) -> list[dict[str, Any]]:
+        query = {"integration": integration, "scope": scope}
+        found: list[dict[str, Any]] = (await self._dict("GET", "/connections", query=query))["connections"]
+        return found
+
+    async def connection(self, integration: str, scope: str, connection: str) -> dict[str, Any]:
+        return await self._dict("GET", _connection(integration, scope, connection))
+
+    async def check_connection(self, integration: str, scope: str, connection: str) -> dict[str, Any]:
+        return await self._dict("POST", _connection(integration, scope, connection) + "/check")
+
+    async def remove_connection(self, integration: str, scope: str, connection: str) -> None:
+        await self._ask("DELETE", _connection(integration, scope, connection))
+
+    async def rotate_key(self, *, forget_old: bool) -> dict[str, Any]:
+        return await self._dict("POST", "/master-key/rotate", {"forget_old": forget_old})
+
     async def set_secret(self, name: str, value: str, *, scope: str) -> None:
         await self._ask("PUT", f"/secrets/{quote(name, safe='')}", {"value": value}, query={"scope": scope})
 
@@ -104,15 +130,19 @@ class Remote:
         return await self._dict("POST", f"/runs/{quote(run_id, safe='')}/replay")
 
     async def _add(self, body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-        """The server reads neither our environment nor our files: what a reference names here is sent, kept there
-        under the integration's name, and referred to as `local:`."""
         given = {key: value for key, value in options.items() if value is not None}
-        secret = given.get("secret")
-        if secret is not None and not secret.startswith("local:"):
-            name = f"{body['name']}-{given['connection']}"
-            await self.set_secret(name, _value_of(secret), scope=given["scope"])
-            given["secret"] = f"local:{name}"
-        return await self._dict("POST", "/integrations", body | given)
+        return await self._dict("POST", "/integrations", body | await self._carried(body["name"], given))
+
+    async def _carried(self, integration: str, given: dict[str, Any]) -> dict[str, Any]:
+        """The server reads neither our environment nor our files: what a reference names here is sent, kept there
+        under the integration's name, and referred to as `local:`. Other kinds are the server's own to resolve."""
+        known: dict[str, str] = {}
+        for ref in references(given.get("auth"), given.get("secret")):
+            if ref not in known and ref.startswith(("env:", "file:")):
+                name = f"{integration}-{given['connection']}" + (f"-{len(known) + 1}" if known else "")
+                await self.set_secret(name, _value_of(ref), scope=given["scope"])
+                known[ref] = f"local:{name}"
+        return {key: _renamed(value, known) if key in ("auth", "secret") else value for key, value in given.items()}
 
     async def _dict(
         self, method: str, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None
@@ -167,6 +197,19 @@ def _document(source: str | Path) -> Any:
             return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
         except yaml.YAMLError as e:
             raise UsageError(f"{str(source)!r} is neither JSON nor YAML: {e}") from None
+
+
+def _connection(integration: str, scope: str, connection: str) -> str:
+    return "/connections/" + "/".join(quote(part, safe="") for part in (integration, scope, connection))
+
+
+def _renamed(part: Any, known: Mapping[str, str]) -> Any:
+    """`part` of an auth with every reference in `known` by its new name."""
+    if isinstance(part, list):
+        return [_renamed(one, known) for one in part]
+    if isinstance(part, dict):
+        return {key: _renamed(value, known) if key in _REFERENCES else value for key, value in part.items()}
+    return known.get(part, part) if isinstance(part, str) else part
 
 
 def _value_of(reference: str) -> str:

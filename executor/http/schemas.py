@@ -76,22 +76,38 @@ class CallRequest(Asked):
 class Placement(Asked):
     """Where a credential goes."""
 
-    type: Literal["bearer", "basic", "header", "query", "cookie", "scheme"]
+    type: Literal["bearer", "basic", "header", "query", "cookie", "scheme", "none"]
     name: Text | None = Field(default=None, description="The header, query parameter or cookie.")
-    prefix: Annotated[str, StringConstraints(max_length=64)] | None = None
-    username: Text | None = None
+    prefix: Annotated[str, StringConstraints(max_length=64)] | None = Field(
+        default=None, description="Before the secret in a header, such as `Token `."
+    )
     scheme: Text | None = Field(default=None, description="A security scheme that the document declares.")
+    secret: Reference | None = Field(default=None, description="Its own secret; left out, the connection's.")
+    value: Text | None = Field(default=None, description="What is sent instead of a secret; it is kept in clear.")
+    username: Text | None = Field(default=None, description="For basic.")
+    username_secret: Reference | None = Field(default=None, description="For basic, a user name that is a secret.")
+    password: Annotated[str, StringConstraints(max_length=128)] | None = Field(
+        default=None, description="For basic, a password that is no secret, such as `x`; it is kept in clear."
+    )
 
     def as_dict(self) -> dict[str, Any]:
         return self.model_dump(exclude_none=True)
 
 
-class _Integration(Asked):
-    name: Name
+Auth = Literal["bearer", "basic", "none"] | Placement | Annotated[list[Placement], Field(min_length=1, max_length=16)]
+Tool = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+
+
+class _Account(Asked):
     scope: Scope = "org"
     connection: Name = "main"
-    auth: Literal["bearer", "basic"] | Placement | None = None
+    auth: Auth | None = Field(default=None, description="Left out: as the document says, else a bearer token.")
     secret: Reference | None = Field(default=None, description="Such as `local:github`; never a value.")
+    probe: Tool | None = Field(default=None, description="The tool that a check calls: it reads and takes no argument.")
+
+
+class _Integration(_Account):
+    name: Name
     allow_private: list[Url] = Field(
         default_factory=list, max_length=100, description="Private hosts, addresses or networks that it may reach."
     )
@@ -117,14 +133,10 @@ class IntegrationRequest(RootModel[Annotated[OpenApiIntegration | HttpIntegratio
     """An API to add."""
 
 
-class ConnectionRequest(Asked):
+class ConnectionRequest(_Account):
     """One more account of an integration."""
 
     integration: Name
-    scope: Scope = "org"
-    connection: Name = "main"
-    auth: Literal["bearer", "basic"] | Placement | None = None
-    secret: Reference | None = None
     replace: bool = False
 
 
@@ -132,6 +144,12 @@ class SecretRequest(Asked):
     """A secret to keep under a name; no operation gives it back."""
 
     value: Annotated[str, StringConstraints(min_length=8, max_length=64 * 1024)]
+
+
+class RotateRequest(Asked):
+    """A new master key. The old one stays in the key file for other homes and for backups, unless it is forgotten."""
+
+    forget_old: bool = False
 
 
 class PolicyRequest(Asked):
@@ -160,6 +178,11 @@ class RunsQuery(Asked):
     )
     limit: int = Field(default=50, ge=1, le=500)
     cursor: Cursor | None = None
+
+
+class ConnectionsQuery(Asked):
+    integration: Name | None = None
+    scope: Scope | None = None
 
 
 class SliceQuery(Asked):
@@ -343,6 +366,40 @@ class IntegrationFacts(Told):
 
 class IntegrationList(Told):
     integrations: list[IntegrationFacts]
+
+
+class ConnectionFacts(Told):
+    """An account. `secrets` are references, and nothing here is the value of one."""
+
+    path: str
+    integration: str
+    scope: str
+    name: str
+    secrets: list[str]
+    placements: list[dict[str, Any]]
+    probe: str | None = None
+    tools: int
+
+
+class ConnectionList(Told):
+    connections: list[ConnectionFacts]
+
+
+class CheckAnswer(Told):
+    connection: str
+    status: Literal["ok", "connection_missing", "credential_rejected", "unreachable", "failed"]
+    probe: str
+    http_status: int | None = None
+    message: str | None = None
+    hint: str | None = None
+    duration_ms: float
+
+
+class RotateAnswer(Told):
+    """How many secrets were sealed anew, and which could not be opened before."""
+
+    secrets: int
+    damaged: list[str]
 
 
 class SecretList(Told):

@@ -224,8 +224,11 @@ def _read_key(path: Path) -> bytes | None:
         found = path.lstat()
     except FileNotFoundError:
         return None
-    if len(key) != _MAC or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
-        raise PermissionError("it is not private, or not a key")
+    if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        raise PermissionError("it must be this user's alone, mode 0600; remove it, and a new one is made")
+    if len(key) != _MAC:
+        what = "is empty" if not key else f"has {len(key)} bytes, not {_MAC}"
+        raise PermissionError(f"it {what}, so it is no key; remove it, and a new one is made")
     return key
 
 

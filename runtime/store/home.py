@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from bridge.wire.errors import ConfigError
+from runtime.store.privacy import close_home
 
 LOCK: Final = "executor.lock"
 
@@ -21,6 +22,7 @@ class HomeLock:
     def __init__(self, home: Path) -> None:
         try:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            close_home(home)
             self._fd = os.open(home / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as e:
             raise ConfigError(f"the home {str(home)!r} cannot be used: {e.strerror}") from e

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Sequence
+
 from bridge.secrets.ports import SecretRow
 from runtime.store.sqlite import Database
 
 _CHECK = "secret_key_check"
+_PUT = "INSERT OR REPLACE INTO secrets (scope, name, version, sealed, created_at) VALUES (?, ?, ?, ?, ?)"
+_PUT_FACT = "INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)"
 
 
 class Secrets:
@@ -20,8 +25,7 @@ class Secrets:
         return None if row is None else SecretRow(*row)
 
     async def put_secret(self, row: SecretRow) -> None:
-        statement = "INSERT OR REPLACE INTO secrets (scope, name, version, sealed, created_at) VALUES (?, ?, ?, ?, ?)"
-        await self._database.write(lambda connection: connection.execute(statement, row))
+        await self._database.write(lambda connection: connection.execute(_PUT, row))
 
     async def delete_secret(self, scope: str, name: str) -> bool:
         """Whether there was one."""
@@ -33,11 +37,24 @@ class Secrets:
         rows = await self._database.read(lambda connection: connection.execute(query, (scope,)).fetchall())
         return [name for (name,) in rows]
 
+    async def secrets(self) -> list[SecretRow]:
+        query = "SELECT scope, name, version, sealed, created_at FROM secrets"
+        rows = await self._database.read(lambda connection: connection.execute(query).fetchall())
+        return [SecretRow(*row) for row in rows]
+
+    async def reseal(self, rows: Sequence[SecretRow], key_check: bytes) -> None:
+        def put(connection: sqlite3.Connection) -> None:
+            # Rows under the old key must not stay readable in pages that are free now.
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.executemany(_PUT, rows)
+            connection.execute(_PUT_FACT, (_CHECK, key_check))
+
+        await self._database.write(put)
+
     async def key_check(self) -> bytes | None:
         query = "SELECT value FROM facts WHERE name = ?"
         row = await self._database.read(lambda connection: connection.execute(query, (_CHECK,)).fetchone())
         return None if row is None else row[0]
 
     async def put_key_check(self, value: bytes) -> None:
-        statement = "INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)"
-        await self._database.write(lambda connection: connection.execute(statement, (_CHECK, value)))
+        await self._database.write(lambda connection: connection.execute(_PUT_FACT, (_CHECK, value)))

@@ -19,6 +19,7 @@ import structlog
 
 from bridge.wire.errors import ConfigError, StorageFull
 from runtime.store import migrate
+from runtime.store.privacy import close_database
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -144,6 +145,8 @@ class Database:
 
     def _connect(self) -> None:
         try:
+            if self.path is not None:
+                close_database(self.path)
             self._writer = _connection(self.path)
             self._writer.execute("PRAGMA journal_mode = WAL")
             self._writer.execute("PRAGMA synchronous = FULL")
@@ -155,6 +158,8 @@ class Database:
             if self.durable:
                 self._reader = _connection(self.path)
                 self._reader.execute("PRAGMA query_only = ON")
+        except OSError as e:
+            raise ConfigError(f"the store cannot be opened: {e.strerror}", hint="use another home") from e
         except sqlite3.DatabaseError as e:
             self._abandon()
             if _is_full(e):

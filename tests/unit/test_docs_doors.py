@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,8 +11,11 @@ from typing import get_args
 
 import pytest
 
+from bridge.secrets.references import PROVIDERS
 from bridge.wire.errors import RequestRefused, ToolErrorCode
 from executor.cli.app import _COMMANDS
+from executor.cli.credentials import Credentials
+from executor.config import Config
 from executor.http.app import operations_of
 from executor.http.metrics import Metrics
 from runtime.results import EventType
@@ -19,6 +23,7 @@ from runtime.results import EventType
 DOCS = Path(__file__).parents[2] / "docs"
 HTTP = (DOCS / "http.md").read_text()
 CLI = (DOCS / "cli.md").read_text()
+SECRETS = (DOCS / "secrets.md").read_text()
 
 
 def _commands() -> list[tuple[str, str]]:
@@ -33,6 +38,20 @@ def test_every_operation_is_on_the_page() -> None:
     nobody = SimpleNamespace(toolbox=None, keys=None)
     for operation in operations_of(nobody, Metrics()):  # type: ignore[arg-type]
         assert f"`{operation.method} {operation.path}`" in HTTP, operation.id
+
+
+def test_every_option_for_credentials_is_on_the_page() -> None:
+    for each in fields(Credentials):
+        assert f"`--{each.name}`" in CLI, each.name
+
+
+def test_every_kind_of_reference_and_setting_is_on_the_page() -> None:
+    for provider in PROVIDERS:
+        assert f"`{provider}:" in SECRETS, provider
+    for setting in ("vault_", "op_", "secret", "http_references"):
+        for name in Config.model_fields:
+            if name.startswith(setting):
+                assert f"`{name}`" in SECRETS, name
 
 
 def _refusals(base: type[RequestRefused]) -> set[str]:
@@ -55,7 +74,7 @@ def test_every_command_and_option_is_on_the_page(command: str, path: str) -> Non
     module, _, name = path.partition(":")
     function = getattr(import_module(f"executor.cli.commands.{module}"), name)
     for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind is parameter.KEYWORD_ONLY and parameter.name != "where":
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in ("where", "credentials"):
             assert f"--{parameter.name.replace('_', '-')}" in CLI, (command, parameter.name)
         if parameter.kind is not parameter.KEYWORD_ONLY:
             assert parameter.name in (function.__doc__ or ""), (command, parameter.name)

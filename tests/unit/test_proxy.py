@@ -355,7 +355,12 @@ async def test_a_rejected_credential_says_which_connection_to_renew() -> None:
         assert (error.code, error.status) == ("credential_rejected", 401)
         assert "api.org.main" in error.message
         server.reply("/x", {}, status=403)
-        assert (await failing(box, "api.org.main.op")).code == "upstream_error"
+        error = await failing(box, "api.org.main.op")
+        assert (error.code, error.status) == ("credential_rejected", 403)
+        assert "api.org.main" in error.message
+        for header in ({"retry-after": "60"}, {"x-ratelimit-remaining": "0"}):
+            server.reply("/x", {}, status=403, headers=header)
+            assert (await failing(box, "api.org.main.op")).code == "upstream_error"
 
 
 async def test_search_and_describe_are_calls_like_any_other() -> None:
@@ -397,7 +402,8 @@ async def test_integrations_and_connections_come_and_go() -> None:
         with pytest.raises(Conflict):
             await box.connect("api", scope="user", connection="mine")
         await box.disconnect("api")
-        assert (await failing(box, "api.org.main.op")).code == "tool_not_found"
+        assert (await failing(box, "api.org.main.op")).code == "connection_missing"
+        assert (await failing(box, "api.org.main.none")).code == "tool_not_found"
         await box.remove("api")
         assert box.integrations() == []
         assert box.search("op")["total"] == 0

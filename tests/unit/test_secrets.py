@@ -11,7 +11,8 @@ from bridge.secrets.env import EnvSecrets
 from bridge.secrets.file import FileSecrets
 from bridge.secrets.local import LocalSecrets
 from bridge.secrets.masterkey import create, read
-from bridge.secrets.ports import MemorySecrets, SecretMissing, parse_ref
+from bridge.secrets.ports import MemorySecrets, SecretMissing
+from bridge.secrets.references import parse_ref
 from bridge.toolbox import Toolbox, ToolboxSettings
 from bridge.wire.errors import ConfigError, InvalidRequest
 from tests.unit.upstream import call, document, operation, upstream
@@ -113,13 +114,13 @@ async def test_a_name_that_is_not_one_is_refused(name: str) -> None:
 def test_a_key_file_is_raw_hex_or_base64_and_never_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "key"
     key = create(path)
-    assert read(path) == key
+    assert read(path) == [key]
     with pytest.raises(ConfigError):
         create(path)
     for data in (key, key.hex().encode() + b"\n", __import__("base64").b64encode(key)):
         path.write_bytes(data)
-        assert read(path) == key
-    assert read(tmp_path / "absent") is None
+        assert read(path) == [key]
+    assert read(tmp_path / "absent") == []
 
 
 async def test_a_key_is_made_when_the_first_secret_is_set_and_not_before(tmp_path: Path) -> None:

@@ -72,6 +72,13 @@ class OpenApi:
         """The arguments in the form that the schema describes."""
         return request.gathered(self._operation(tool), args)
 
+    def credentialed(self, tool: Tool, connection: Connection) -> bool | None:
+        """Whether a call of the tool carries a credential of the connection; None: it does, and none is asked for."""
+        operation = self._operation(tool)
+        if security.chosen(operation.security, connection) == ():
+            return False
+        return True if operation.security else None
+
     def _operation(self, tool: Tool) -> request.Operation:
         known = self._operations.get(id(tool.binding))
         if known is None or known[0] is not tool.binding:

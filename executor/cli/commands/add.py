@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from executor.cli.credentials import NONE, Credentials
 from executor.cli.options import HERE, Flag, UsageError, Where
 from executor.cli.session import open_session
 
@@ -22,11 +23,10 @@ async def openapi(
     base_url: str | None = None,
     connection: str = "main",
     scope: Scope = "org",
-    bearer: str | None = None,
-    header: str | None = None,
     allow_private: Many = None,
     replace: Flag = False,
     json: Flag = False,
+    credentials: Credentials = NONE,
     where: Where = HERE,
 ) -> None:
     """Add an API: each operation of its OpenAPI 3.x document becomes a tool.
@@ -43,10 +43,6 @@ async def openapi(
         What the account is called, the third part of the paths.
     scope
         Whose it is, the second part of the paths.
-    bearer
-        The bearer token, as a reference: env:NAME, file:PATH or local:NAME. Never the token itself.
-    header
-        A header that carries a secret, such as X-Api-Key=env:NAME.
     allow_private
         A private host, address or network that it may reach, such as 127.0.0.1. May be repeated.
     replace
@@ -54,10 +50,10 @@ async def openapi(
     json
         Print the answer as JSON.
     """
-    options = _options(base_url, connection, scope, bearer, header, allow_private, replace)
+    options = _options(connection, scope, allow_private, replace) | credentials.options()
     where_from: str | Path = source if source.lower().startswith(("http://", "https://")) else _file(source)
     async with open_session(where) as session:
-        report = await session.add_openapi(name, where_from, **options)
+        report = await session.add_openapi(name, where_from, base_url=base_url, **options)
     _show(report, json)
 
 
@@ -68,11 +64,10 @@ async def http(
     allow: Annotated[list[str], Parameter(negative="")],
     connection: str = "main",
     scope: Scope = "org",
-    bearer: str | None = None,
-    header: str | None = None,
     allow_private: Many = None,
     replace: Flag = False,
     json: Flag = False,
+    credentials: Credentials = NONE,
     where: Where = HERE,
 ) -> None:
     """Add plain HTTP requests to exactly the hosts that you allow.
@@ -87,10 +82,6 @@ async def http(
         What the account is called, the third part of the paths.
     scope
         Whose it is, the second part of the paths.
-    bearer
-        The bearer token, as a reference: env:NAME, file:PATH or local:NAME. Never the token itself.
-    header
-        A header that carries a secret, such as X-Api-Key=env:NAME.
     allow_private
         A private host, address or network that it may reach, such as 127.0.0.1. May be repeated.
     replace
@@ -98,47 +89,14 @@ async def http(
     json
         Print the answer as JSON.
     """
-    options = _options(None, connection, scope, bearer, header, allow_private, replace)
-    options.pop("base_url", None)
+    options = _options(connection, scope, allow_private, replace) | credentials.options()
     async with open_session(where) as session:
         report = await session.add_http(name, allow, **options)
     _show(report, json)
 
 
-def _options(
-    base_url: str | None,
-    connection: str,
-    scope: str,
-    bearer: str | None,
-    header: str | None,
-    allow_private: list[str] | None,
-    replace: bool,
-) -> dict[str, Any]:
-    if bearer is not None and header is not None:
-        raise UsageError("use --bearer or --header, not both")
-    auth: Any = None
-    secret = bearer
-    if bearer is not None:
-        auth = "bearer"
-    elif header is not None:
-        field, equals, secret = header.partition("=")
-        if not equals or not field:
-            raise UsageError(f"{header!r} is not a header", hint="write it like X-Api-Key=env:NAME")
-        auth = {"type": "header", "name": field}
-    if secret is not None and not secret.startswith(("env:", "file:", "local:")):
-        raise UsageError(
-            "a secret is given by reference, never by value",
-            hint="env:NAME, file:PATH, or local:NAME from `executor secret set NAME`",
-        )
-    return {
-        "base_url": base_url,
-        "connection": connection,
-        "scope": scope,
-        "auth": auth,
-        "secret": secret,
-        "allow_private": allow_private or [],
-        "replace": replace,
-    }
+def _options(connection: str, scope: str, allow_private: list[str] | None, replace: bool) -> dict[str, Any]:
+    return {"connection": connection, "scope": scope, "allow_private": allow_private or [], "replace": replace}
 
 
 def _file(source: str) -> Path:

@@ -22,6 +22,7 @@ async def open_keyring(home: Path | None) -> AsyncIterator[Keyring]:
     from bridge.wire.errors import ConfigError
     from executor import logs
     from runtime.store.keys import Keys
+    from runtime.store.privacy import close_home
     from runtime.store.sqlite import Database
     from runtime.store.store import FILE
 
@@ -29,6 +30,7 @@ async def open_keyring(home: Path | None) -> AsyncIterator[Keyring]:
     directory = home_directory(home)
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        close_home(directory)
     except OSError as e:
         raise ConfigError(f"the home {str(directory)!r} cannot be used: {e.strerror}") from None
     database = await Database.open(directory / FILE)

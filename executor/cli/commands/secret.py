@@ -68,6 +68,31 @@ async def remove(name: str, /, *, scope: Scope = "org", where: Where = HERE) -> 
     output.say(f"✔ forgot {name}", "good")
 
 
+async def rotate_key(*, forget_old: Flag = False, json: Flag = False, where: Where = HERE) -> None:
+    """Seal every secret of this home under a new master key.
+
+    Every secret opens whatever happens on the way. The old key stays in the key file, because other homes and backups
+    may be sealed with it.
+
+    Parameters
+    ----------
+    forget_old
+        Drop every other key from the file: only where no other home and no backup needs one.
+    json
+        Print the answer as JSON.
+    """
+    from executor.cli import output
+
+    async with open_session(where) as session:
+        done = await session.rotate_key(forget_old=forget_old)
+    if json:
+        output.print_json(done)
+        return
+    output.say(f"✔ sealed under a new key: {done['secrets']} secret{'s' if done['secrets'] != 1 else ''}", "good")
+    if done["damaged"]:
+        output.say(f"  could not be opened, before as now: {', '.join(done['damaged'])}", "odd")
+
+
 def _read_value(name: str) -> str:
     if sys.stdin.isatty():
         import getpass

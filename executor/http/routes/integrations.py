@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
-from bridge.wire.errors import Forbidden, NotFound
+from bridge.accounts import references
+from bridge.calls import CallContext
+from bridge.wire.errors import NotFound
 from executor.http import schemas
 from executor.http.answers import json_answer
 from executor.http.operation import Answer, Call, Operation
@@ -26,7 +28,7 @@ class Integrations:
     async def add(self, call: Call) -> Response:
         request: schemas.IntegrationRequest = call.body
         body = request.root
-        options = _options(body) | {"allow_private": body.allow_private}
+        options = self._options(body) | {"allow_private": body.allow_private}
         if isinstance(body, schemas.OpenApiIntegration):
             adding = self.toolbox.add_openapi(body.name, body.source, base_url=body.base_url, **options)
         else:
@@ -41,14 +43,32 @@ class Integrations:
         await self.toolbox.remove(call.params["name"])
         return Response(status_code=204)
 
+    async def connections(self, call: Call) -> Response:
+        query: schemas.ConnectionsQuery = call.query
+        return json_answer({"connections": self.toolbox.connections.all(query.integration, query.scope)})
+
+    async def connection(self, call: Call) -> Response:
+        known = self.toolbox.connections
+        return json_answer(known.described(known.get(*_label(call))))
+
+    async def check(self, call: Call) -> Response:
+        integration, scope, connection = _label(call)
+        ctx = CallContext(principal=call.principal, door="http")
+        checking = self.toolbox.check_connection(integration, scope=scope, connection=connection, ctx=ctx)
+        return json_answer(await while_present(call.receive, checking))
+
+    async def rotate(self, call: Call) -> Response:
+        body: schemas.RotateRequest = call.body
+        return json_answer(await self.toolbox.rotate_key(forget=body.forget_old))
+
     async def connect(self, call: Call) -> Response:
         body: schemas.ConnectionRequest = call.body
-        report = await self.toolbox.connect(body.integration, **_options(body))
+        report = await self.toolbox.connect(body.integration, **self._options(body))
         return json_answer(report.as_dict(), 201)
 
     async def disconnect(self, call: Call) -> Response:
-        params = call.params
-        await self.toolbox.disconnect(params["integration"], scope=params["scope"], connection=params["connection"])
+        integration, scope, connection = _label(call)
+        await self.toolbox.disconnect(integration, scope=scope, connection=connection)
         return Response(status_code=204)
 
     async def secrets(self, call: Call) -> Response:
@@ -66,6 +86,25 @@ class Integrations:
         if not await self.toolbox.delete_secret(call.params["name"], scope=query.scope):
             raise NotFound("there is no secret of that name")
         return Response(status_code=204)
+
+    def _options(
+        self, body: schemas.OpenApiIntegration | schemas.HttpIntegration | schemas.ConnectionRequest
+    ) -> dict[str, Any]:
+        """The part that these requests share. Raises Forbidden for a reference that a key may not name."""
+        auth: Any = body.auth
+        if isinstance(auth, schemas.Placement):
+            auth = auth.as_dict()
+        elif isinstance(auth, list):
+            auth = [part.as_dict() for part in auth]
+        self.toolbox.connections.check_references(references(auth, body.secret))
+        return {
+            "scope": body.scope,
+            "connection": body.connection,
+            "auth": auth,
+            "secret": body.secret,
+            "probe": body.probe,
+            "replace": body.replace,
+        }
 
     def _find(self, name: str) -> dict[str, Any]:
         for each in self.toolbox.integrations():
@@ -114,6 +153,33 @@ class Integrations:
                 (404,),
             ),
             Operation(
+                "listConnections",
+                "GET",
+                "/connections",
+                "List the accounts",
+                self.connections,
+                {200: Answer("Every account, with the references of its secrets.", schemas.ConnectionList)},
+                query=schemas.ConnectionsQuery,
+            ),
+            Operation(
+                "getConnection",
+                "GET",
+                "/connections/{integration}/{scope}/{connection}",
+                "Look at an account",
+                self.connection,
+                {200: Answer("The account.", schemas.ConnectionFacts)},
+                (404,),
+            ),
+            Operation(
+                "checkConnection",
+                "POST",
+                "/connections/{integration}/{scope}/{connection}/check",
+                "Try an account with one call that only reads",
+                self.check,
+                {200: Answer("Whether its credential works.", schemas.CheckAnswer)},
+                (403, 404),
+            ),
+            Operation(
                 "addConnection",
                 "POST",
                 "/connections",
@@ -153,6 +219,16 @@ class Integrations:
                 query=schemas.ScopeQuery,
             ),
             Operation(
+                "rotateMasterKey",
+                "POST",
+                "/master-key/rotate",
+                "Seal every secret under a new master key",
+                self.rotate,
+                {200: Answer("How many were sealed anew.", schemas.RotateAnswer)},
+                (409, 507),
+                body=schemas.RotateRequest,
+            ),
+            Operation(
                 "deleteSecret",
                 "DELETE",
                 "/secrets/{name}",
@@ -165,23 +241,5 @@ class Integrations:
         ]
 
 
-def _options(
-    body: schemas.OpenApiIntegration | schemas.HttpIntegration | schemas.ConnectionRequest,
-) -> dict[str, Any]:
-    """The part that both requests share.
-
-    A key may use what is kept in the store, not what lies in the server's environment or files: those are for whoever
-    can start the server.
-    """
-    if body.secret is not None and not body.secret.startswith("local:"):
-        raise Forbidden(
-            "over HTTP a secret reference must be `local:NAME`",
-            hint="PUT /secrets/NAME first; `env:` and `file:` references are made with the CLI on the server's machine",
-        )
-    return {
-        "scope": body.scope,
-        "connection": body.connection,
-        "auth": body.auth.as_dict() if isinstance(body.auth, schemas.Placement) else body.auth,
-        "secret": body.secret,
-        "replace": body.replace,
-    }
+def _label(call: Call) -> tuple[str, str, str]:
+    return call.params["integration"], call.params["scope"], call.params["connection"]

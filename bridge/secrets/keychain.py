@@ -1,0 +1,51 @@
+"""`keychain:SERVICE/ACCOUNT`: the keychain of the operating system, by way of the keyring library."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import anyio
+import anyio.to_thread
+
+from bridge.secrets.ports import Secret, SecretMissing, SecretUnavailable
+from bridge.secrets.references import keychain_key
+
+TIMEOUT_S: Final = 10.0
+"""A keychain may ask a person, who may not be there."""
+
+
+class KeychainSecrets:
+    async def resolve(self, scope: str, key: str) -> Secret:
+        """Raises SecretMissing (no entry, no keychain here), SecretUnavailable (locked, or it does not answer)."""
+        service, account = keychain_key(key)
+        try:
+            with anyio.fail_after(TIMEOUT_S):
+                value = await anyio.to_thread.run_sync(_read, service, account, abandon_on_cancel=True)
+        except TimeoutError:
+            raise SecretUnavailable(f"the keychain did not answer in {TIMEOUT_S:.0f} s") from None
+        if not value:
+            raise SecretMissing(f"the keychain has no entry {service}/{account}")
+        return Secret(value)
+
+
+def absent() -> str | None:
+    """Why there is no keychain on this machine, None when there is one."""
+    try:
+        import keyring
+        from keyring.backends.fail import Keyring as NoBackend
+    except ImportError:
+        return "the library keyring is not installed (pip install 'executor-runtime[keychain]')"
+    return "this machine has no keychain that keyring knows" if isinstance(keyring.get_keyring(), NoBackend) else None
+
+
+def _read(service: str, account: str) -> str | None:
+    reason = absent()
+    if reason is not None:
+        raise SecretMissing(reason)
+    import keyring
+    from keyring.errors import KeyringError
+
+    try:
+        return keyring.get_password(service, account)
+    except KeyringError as e:
+        raise SecretUnavailable(f"the keychain cannot be read ({type(e).__name__})") from None

@@ -1,0 +1,118 @@
+"""Options that say how a connection authenticates. Secrets are given by reference, never by value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from cyclopts import Parameter
+
+from executor.cli.options import UsageError, read_json
+
+Many = Annotated[list[str] | None, Parameter(negative="", group="Credentials")]
+One = Annotated[str | None, Parameter(group="Credentials")]
+
+_PROVIDERS: Final = ("local:", "env:", "file:", "keychain:", "vault:", "op:")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Credentials:
+    """How the account authenticates. Several may be given; all of them are sent.
+
+    Parameters
+    ----------
+    secret
+        A secret, by reference, that goes where the document says: local:NAME, env:NAME, file:/PATH,
+        keychain:SERVICE/ACCOUNT, vault:MOUNT/PATH#FIELD or op:VAULT/ITEM/FIELD.
+    bearer
+        A bearer token, by reference.
+    header
+        A header that carries a secret, such as X-Api-Key=env:NAME or "Authorization=Token env:NAME". May be repeated.
+    query
+        A query parameter that carries a secret, such as api_key=env:NAME. May be repeated.
+    cookie
+        A cookie that carries a secret, such as sid=env:NAME. May be repeated.
+    basic
+        User name and password, either by reference or as it is: ann=env:NAME, env:KEY= or env:KEY=x. Or a reference to
+        both, joined by a colon.
+    scheme
+        A security scheme of the document, such as apiKey=env:NAME. May be repeated.
+    auth
+        All of it as JSON, as the HTTP API takes it.
+    probe
+        A tool that reads and takes no argument; `executor connections check` calls it.
+    """
+
+    secret: One = None
+    bearer: One = None
+    header: Many = None
+    query: Many = None
+    cookie: Many = None
+    basic: One = None
+    scheme: Many = None
+    auth: One = None
+    probe: One = None
+
+    def options(self) -> dict[str, Any]:
+        """`auth`, `secret` and `probe` as the API takes them. Raises UsageError."""
+        parts = self._parts()
+        if self.auth is not None and parts:
+            raise UsageError("use --auth or the options for single credentials, not both")
+        auth = read_json(self.auth, "--auth") if self.auth is not None else parts or None
+        secret = None if self.secret is None else _reference(self.secret)
+        return {"auth": auth, "secret": secret, "probe": self.probe}
+
+    def _parts(self) -> list[dict[str, Any]]:
+        parts: list[dict[str, Any]] = []
+        if self.bearer is not None:
+            parts.append({"type": "bearer", "secret": _reference(self.bearer)})
+        for kind in ("header", "query", "cookie"):
+            for pair in getattr(self, kind) or ():
+                parts.append(_named(kind, pair))
+        if self.basic is not None:
+            parts.append(_basic(self.basic))
+        for pair in self.scheme or ():
+            name, ref = _split(pair, "scheme")
+            parts.append({"type": "scheme", "scheme": name, "secret": _reference(ref)})
+        return parts
+
+
+NONE: Final = Credentials()
+
+
+def _reference(text: str) -> str:
+    if not text.startswith(_PROVIDERS):
+        raise UsageError(
+            "a secret is given by reference, never by value",
+            hint="local:NAME from `executor secret set NAME`, env:NAME, file:/PATH, or another kind of docs/secrets.md",
+        )
+    return text
+
+
+def _split(pair: str, what: str) -> tuple[str, str]:
+    name, equals, rest = pair.partition("=")
+    if not equals or not name:
+        raise UsageError(f"this is not a {what}", hint=f"write it like --{what} NAME=env:NAME")
+    return name, rest
+
+
+def _named(kind: str, pair: str) -> dict[str, Any]:
+    name, rest = _split(pair, kind)
+    before, space, ref = rest.rpartition(" ")
+    part = {"type": kind, "name": name, "secret": _reference(ref)}
+    if space and kind != "header":
+        raise UsageError(f"only a header has something before its secret, not a {kind}")
+    return part | {"prefix": before + space} if space else part
+
+
+def _basic(text: str) -> dict[str, Any]:
+    name, equals, rest = text.partition("=")
+    if not equals:
+        return {"type": "basic", "secret": _reference(text)}
+    part: dict[str, Any] = {"type": "basic"}
+    # A user name has no colon in it (RFC 7617), so what has one is a reference.
+    part |= {"username_secret": _reference(name)} if ":" in name else {"username": name}
+    if rest.startswith(_PROVIDERS):
+        return part | {"secret": rest}
+    return part | ({"password": rest} if rest or ":" not in name else {})
