@@ -162,6 +162,20 @@ _DYNAMIC_IMPORT = (
 )
 """There are no modules: refused while the script's frame is there, the error has the place of the import."""
 
+_NONE_FULFILLED = (
+    """    JS_DefinePropertyValueConst(ctx, obj, JS_ATOM_errors, errors,
+                               JS_PROP_WRITABLE | JS_PROP_CONFIGURABLE);
+    return obj;
+""",
+    """    JS_DefinePropertyValueConst(ctx, obj, JS_ATOM_errors, errors,
+                               JS_PROP_WRITABLE | JS_PROP_CONFIGURABLE);
+    JS_DefinePropertyValue(ctx, obj, JS_ATOM_message, JS_NewString(ctx, "All promises were rejected"),
+                           JS_PROP_WRITABLE | JS_PROP_CONFIGURABLE);
+    return obj;
+""",
+)
+"""Promise.any makes its error here, without a word."""
+
 _UNEXPECTED_END = (
     """        return js_parse_error(s, "unexpected token in expression: '%.*s'",
 """,
@@ -196,6 +210,7 @@ PATCHES: Final[dict[str, list[tuple[str, str]]]] = {
         _THROW,
         _FRAMES,
         _DYNAMIC_IMPORT,
+        _NONE_FULFILLED,
         _UNEXPECTED_END,
         _KEEP_ARENA,
         *POSITIONS,

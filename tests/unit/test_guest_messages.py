@@ -14,8 +14,18 @@ CALLEES: list[tuple[str, str]] = [
     ("const é = '日本𝒳'; é.foo()", "é.foo is not a function"),
     ("const o = {}; new o.Client()", "o.Client is not a function"),
     ("(() => ({}))().then(1)", "then is not a function"),
-    ("const a = [1]; a[0]()", "not a function"),
-    ("[1].map(5)", "not a function"),
+    ("const a = [1]; a[0]()", "a[0] is not a function"),
+    ("const o = {}; o.list['a b'](1)", "cannot read property 'a b' of undefined"),
+    ("const o = {}; o['a b'](1)", "o['a b'] is not a function"),
+    ("const o = {}, k = 'x'; o[k]()", "o[k] is not a function"),
+    ("const o = {a: []};\no.a[0]()", "o.a[0] is not a function"),
+    ("const o = {}; o[')('](1)", "o[')('] is not a function"),
+    ("(5)()", "(5) is not a function"),
+    ("const f = () => 1; f()()", "f() is not a function"),
+    ("const o = {}; o['" + "x" * 200 + "']()", "not a function"),
+    ("const o = {}; o[/" + "\\(" * 50_000 + "/]()", "not a function"),
+    ("[1].map(5)", "map: a function is expected"),
+    ("new Promise()", "Promise: a function is expected"),
     ("eval('1;\\n\\nlet f = 1; f()')", "not a function"),
     ("throw new RangeError('not a function')", "not a function"),
 ]  # fmt: skip
@@ -72,6 +82,7 @@ def test_the_causes_of_an_error_follow_its_stack() -> None:
 def test_the_errors_of_an_aggregate_follow_its_stack() -> None:
     failure = run("await Promise.any([Promise.reject(new Error('x')), Promise.reject('y')])").failure
     assert failure["name"] == "AggregateError"
+    assert failure["message"] == "All promises were rejected"
     assert failure["stack"].endswith("one of: Error: x\n    at <main> (script:1:39)\none of: y\n")
 
 
@@ -100,6 +111,9 @@ def test_a_getter_for_a_cause_is_not_run() -> None:
         ("let go = x => x;", "go"),
         ("const first = (a) => a\nasync function main() { return first(1) }\nfunction last() {}", "main"),
         ("function first() {}\nfunction last() {}", "last"),
+        ("async function main() { return limit }\nconst limit = 5;", "main"),
+        ("// main begins\n/* main */ function main() {}\nconst u = 'http://x'\n// so main", "main"),
+        ("class A {}\nlet n = [1].map(x => x)\nconst go = async () => n", "go"),
     ],
 )
 def test_a_script_that_only_defines_functions_is_warned_that_nothing_was_called(source: str, name: str) -> None:
@@ -115,6 +129,9 @@ def test_a_script_that_only_defines_functions_is_warned_that_nothing_was_called(
         "function main() { return 1 }",
         "const x = (a => a)(5)",
         "const x = async(1); function async() {}",
+        "async function main() { return 1 }\nconst all = await main()",
+        "const twice = (x) => 2 * x, list = [1].map(twice)",
+        "function $a() {} const b = { $a }",
         "const call = tools.a.b; const f = () => 1; f",
         "export default function () {}",
         "const list = [1].map((x) => x)",

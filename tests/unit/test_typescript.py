@@ -308,13 +308,21 @@ def test_a_mistake_is_reported_at_its_place_and_not_at_the_first_type(text: str,
 @pytest.mark.parametrize(
     ("text", "words", "mark"),
     [
-        ("let a: number\n  @sealed class A {}", "Decorators are not supported", "@sealed"),
+        ("let a: number\n  @sealed class A {}", "Decorators are not supported: call the function yourself", "@sealed"),
         ("class A { @prop x: string }", "Decorators are not supported", "@prop"),
-        ("class A { constructor(@inject x: string) {} }", "", "@inject"),
-        ("let a: number\nnamespace N { export const b = 1 }", "namespace with code", "namespace"),
-        ("import a = require('a')\nlet b: number", "`import =`", "import"),
-        ("let b: number\nexport = b", "`import =` and `export =`", "export"),
-        ("const a: any = <div className='b'>hi</div>", "JSX is not supported", ""),
+        ("class A { m(@param x: string) {} }", "Decorators are not supported: call the function yourself", "@param"),
+        ("class A { accessor v = 5 }", "`accessor` is not supported: use a plain property, or `get`", "accessor"),
+        ("class A { static accessor #v: number }", "`accessor` is not supported", "accessor"),
+        ("class A { constructor(@inject x: string) {} }", "Decorators", "@inject"),
+        (
+            "let a: number\nnamespace N { export const b = 1 }",
+            "namespace with code in it is not supported: use an object",
+            "namespace",
+        ),
+        ("import a = require('a')\nlet b: number", "`import =` is not supported: there are no modules", "import"),
+        ("let b: number\nexport = b", "`export =` is not supported: end the script with the value", "export"),
+        ("const a: any = <div className='b'>hi</div>", "JSX is not supported: build text or objects", ""),
+        ("const a: any = <><b/></>", "JSX is not supported", ""),
     ],
 )
 def test_what_is_not_supported_is_named_at_its_place(text: str, words: str, mark: str) -> None:

@@ -18,13 +18,14 @@ static uint64_t error_place(JSContext *ctx, JSValueConst error) {
     return line << 32 | column;
 }
 
-/* What does not compile as a block may be an object, as in `{"a": 1, "b": 2}`. The reading that got further has the error. */
+/* Braces at the end are an object, as in `{ total, names }`, where they can be one; else a block. The reading that got
+   further has the error. */
 static JSValue compile_either(JSContext *ctx, const char *source, size_t len) {
-    JSValue code = compile_script(ctx, source, len, false);
-    if (!JS_IsException(code) || !script_begins_with_brace) return code;
+    JSValue code = compile_script(ctx, source, len, true);
+    if (!JS_IsException(code) || !script_ends_in_braces) return code;
     JSValue error = JS_GetException(ctx);
     if (engine_is_memory_error(error) || engine_is_stack_error(error)) return JS_Throw(ctx, error);
-    code = compile_script(ctx, source, len, true);
+    code = compile_script(ctx, source, len, false);
     if (!JS_IsException(code)) {
         JS_FreeValue(ctx, error);
         return code;

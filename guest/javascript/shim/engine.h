@@ -116,7 +116,7 @@ bool engine_position(JSContext *ctx, JSValueConst function, uint32_t offset, int
 typedef struct {
     bool compiled;
     bool lone_function;  /* the result, when it is a function, is to be called with the input */
-    JSValue uncalled;    /* the name of the function that is all the script defines, without calling it; or undefined */
+    JSValue uncalled;    /* the name of a function that is defined by a script that only declares things; or undefined */
 } EngineScript;
 
 /* Compiles and starts the main script. It runs as an async function; the promise (owned) gives an object without prototype

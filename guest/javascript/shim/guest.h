@@ -185,6 +185,8 @@ void failure_pack(JSContext *ctx, Bytes *to, const Failure *failure);
 void hints_keep_source(const char *text, size_t len);
 /* Writes a message that says more than the engine's of an uncaught error; false when there is none. */
 bool hints_for(const char *name, const char *message, const char *stack, int line, int column, char *to, size_t room);
+/* How often a name stands in the source, comments left out: at most 2 are counted. */
+int hints_mentions(const char *name);
 
 /* run.c */
 

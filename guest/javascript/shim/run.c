@@ -277,12 +277,12 @@ static uint64_t fail_to_compile(JSValue error) {
     return fail(&(Failure){.code = "syntax_error", .error = error});
 }
 
-/* A script that only defines a function has done nothing, which its writer is unlikely to have meant. */
+/* A script that defines a function and never names it again is unlikely to have done what its writer meant. */
 static void warn_uncalled(JSValue name) {
     const char *text = JS_IsString(name) ? JS_ToCString(guest_ctx, name) : NULL;
     int len = text ? (int)utf8_prefix(text, strlen(text), 64) : 0;
     char line[256];
-    if (len) {
+    if (len && hints_mentions(text) < 2) {
         snprintf(line, sizeof line, "%.*s was defined and never called: end the script with `await %.*s()`", len, text, len, text);
         output_log("warn", line, strlen(line));
     }

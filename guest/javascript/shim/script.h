@@ -7,9 +7,9 @@
 /* About the script that was parsed last; only the main script's parser writes them. */
 static int script_default_idx;    /* variable that holds the default export, or -1 */
 static bool script_lone_function; /* its value, when it is a function, is to be called with the input */
-static bool script_as_object;     /* read a script that begins with a brace as an object, not as a block */
-static bool script_begins_with_brace;
-static JSAtom script_uncalled;    /* the last function that was defined, when nothing but functions are; or null */
+static bool script_as_object;     /* read the braces that a script ends with as an object, not as a block */
+static bool script_ends_in_braces;
+static JSAtom script_uncalled;    /* the last function that was defined, when the script only declares things; or null */
 
 enum { SCRIPT_EXPORTED_FUNCTION = 1 };
 
@@ -293,7 +293,7 @@ static JSAtom script_function_variable(JSParseState *s)
 
 /* Of a script's elements: all but empty ones and directives, and how many of them are what. */
 typedef struct {
-    int elements, functions, exported, definitions, expressions;
+    int elements, functions, exported, definitions, variables, expressions;
     JSAtom called; /* the function that is exported, or the last one declared */
 } ScriptCount;
 
@@ -316,12 +316,51 @@ static void script_note_definition(JSParseState *s, JSAtom name)
         script_replace_atom(s, &script_uncalled, name);
 }
 
+/* Whether the braces that begin here are the last thing in the script, or only a semicolon is behind them. */
+static bool script_at_last_braces(JSParseState *s)
+{
+    int behind;
+    if (s->token.val != '{')
+        return false;
+    behind = js_parse_skip_parens_token(s, NULL, false);
+    if (JS_HasException(s->ctx)) /* the parser proper will meet the same mistake */
+        JS_FreeValue(s->ctx, JS_GetException(s->ctx));
+    return behind == TOK_EOF || behind == ';';
+}
+
+/* An object as the script's last expression. */
+static __exception int script_last_object(JSParseState *s)
+{
+    if (js_parse_expr(s))
+        return -1;
+    emit_op(s, OP_put_loc);
+    emit_u16(s, s->cur_func->eval_ret_idx);
+    if (js_parse_expect_semi(s))
+        return -1;
+    return s->token.val == TOK_EOF ? 0 : js_parse_error(s, "unexpected token after an object");
+}
+
+static bool script_at_variable(JSParseState *s)
+{
+    return s->token.val == TOK_CONST || s->token.val == TOK_VAR || s->token.val == TOK_LET || s->token.val == TOK_CLASS ||
+        token_is_pseudo_keyword(s, JS_ATOM_let);
+}
+
 static __exception int script_counted_element(JSParseState *s, ScriptCount *count)
 {
+    if (script_at_last_braces(s)) {
+        script_ends_in_braces = true;
+        if (script_as_object) {
+            count->elements++;
+            count->expressions++;
+            return script_last_object(s);
+        }
+    }
     bool directive = s->token.val == TOK_STRING && count->elements == 0;
     bool function = script_at_function(s);
     JSAtom variable = script_function_variable(s);
     count->expressions += !function && !directive && variable == JS_ATOM_NULL && script_at_expression(s);
+    count->variables += variable == JS_ATOM_NULL && script_at_variable(s);
     count->elements += s->token.val != ';' && !directive;
     int parsed = script_element(s);
     bool exported = parsed == SCRIPT_EXPORTED_FUNCTION;
@@ -372,24 +411,8 @@ static void script_decide(JSParseState *s, const ScriptCount *count)
         emit_op(s, OP_put_loc);
         emit_u16(s, fd->eval_ret_idx);
     }
-    if (script_lone_function || count->definitions != count->elements)
+    if (script_lone_function || count->definitions + count->variables != count->elements)
         script_replace_atom(s, &script_uncalled, JS_ATOM_NULL);
-}
-
-/* The whole script as one object; the token after it is the end. */
-static __exception int script_object(JSParseState *s)
-{
-    if (js_parse_expr(s))
-        return -1;
-    emit_op(s, OP_put_loc);
-    emit_u16(s, s->cur_func->eval_ret_idx);
-    if (js_parse_expect_semi(s))
-        return -1;
-    script_lone_function = false;
-    if (s->token.val != TOK_EOF)
-        return js_parse_error(s, "unexpected token after an object");
-    script_result(s);
-    return 0;
 }
 
 static __exception int js_parse_script(JSParseState *s)
@@ -402,18 +425,15 @@ static __exception int js_parse_script(JSParseState *s)
     memset(&using_be, 0, sizeof(using_be));
     memset(&count, 0, sizeof(count));
     script_default_idx = -1;
-    script_begins_with_brace = false;
+    script_ends_in_braces = false;
     script_replace_atom(s, &script_uncalled, JS_ATOM_NULL);
     if (next_token(s))
         return -1;
-    script_begins_with_brace = s->token.val == '{';
     if (js_parse_directives(s))
         return -1;
     fd->eval_ret_idx = add_var(s->ctx, fd, JS_ATOM__ret_);
     if (fd->eval_ret_idx < 0)
         return -1;
-    if (script_as_object)
-        return script_object(s);
     failed = script_elements(s, &using_be, &count);
     if (!failed)
         script_decide(s, &count);

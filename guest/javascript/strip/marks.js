@@ -18,10 +18,20 @@ parseClassMember = function (memberStart, classContextId) {
   const first = state.tokens.length;
   parseClassMemberBase(memberStart, classContextId);
   const tokens = state.tokens;
-  for (let i = first; i < tokens.length && MODIFIERS.has(tokens[i].type); i++) {
+  let i = first;
+  for (; i < tokens.length && MODIFIERS.has(tokens[i].type); i++) {
     if (tokens[i].type === tt._declare || tokens[i].type === tt._abstract) return markTypes(first, tokens.length);
   }
+  if (i + 1 < tokens.length && isAutoAccessor(tokens[i], tokens[i + 1])) mark(i, "refused", NO_ACCESSOR);
 };
+
+/** Whether `accessor` stands in front of a member's name and is not the name itself. */
+function isAutoAccessor(word, after) {
+  return (
+    word.contextualKeyword === ContextualKeyword._accessor && word.type === tt.name && !after.isType &&
+    !BEHIND_NAME.has(after.type) && !NEWLINE.test(input.slice(word.end, after.start))
+  );
+}
 
 const parseMethodBase = parseMethod;
 parseMethod = function (functionStart, isConstructor) {
@@ -94,7 +104,7 @@ tsParseDeclaration = function (keyword, isBeforeToken) {
   const tokens = state.tokens;
   const body = tokens.slice(first + 1);
   const isCode = body.some((token) => !token.isType && !HOLLOW.has(token.type));
-  if (isCode) mark(first, "refused", "A namespace with code in it is not supported: use an object or functions");
+  if (isCode) mark(first, "refused", NO_NAMESPACE);
   else markTypes(isBeforeToken ? first - 1 : first, tokens.length);
   return true;
 };
@@ -124,7 +134,7 @@ function importOrExport(first) {
     return markTypes(first, end);
   }
   if (isImport ? second.type === tt.eq : after.type === tt.eq || after.type === tt._import) {
-    return mark(first, "refused", "`import =` and `export =` are not supported");
+    return mark(first, "refused", isImport ? NO_IMPORT_EQUALS : NO_EXPORT_EQUALS);
   }
   if (!isImport && after.type === tt.name && after.contextualKeyword === ContextualKeyword._as) {
     return markTypes(first, end);
@@ -162,13 +172,24 @@ const parseDecoratorBase = parseDecorator;
 parseDecorator = function () {
   const at = state.tokens.length;
   parseDecoratorBase();
-  if (!state.error) mark(at, "refused", "Decorators are not supported");
+  if (!state.error) mark(at, "refused", NO_DECORATORS);
 };
+
+const NO_NAMESPACE =
+  "A namespace with code in it is not supported: use an object, such as `const A = { b: 1 }`, or plain functions";
+const NO_DECORATORS = "Decorators are not supported: call the function yourself, such as `const B = decorate(A)`";
+const NO_ACCESSOR = "`accessor` is not supported: use a plain property, or `get` and `set`";
+const NO_IMPORT_EQUALS =
+  "`import =` is not supported: there are no modules in a script; everything it can use is there already";
+const NO_EXPORT_EQUALS = "`export =` is not supported: end the script with the value, or use `export default`";
 
 const MODIFIERS = new Set([
   tt._declare, tt._abstract, tt._public, tt._private, tt._protected, tt._override, tt._readonly, tt._static,
 ]);
 const PROPERTY = new Set([tt._public, tt._private, tt._protected, tt._readonly, tt._override]);
+const BEHIND_NAME = new Set([
+  tt.eq, tt.semi, tt.colon, tt.parenL, tt.lessThan, tt.question, tt.bang, tt.braceR, tt.eof,
+]);
 const OPENS = new Set([tt.parenL, tt.braceL, tt.bracketL, tt.dollarBraceL]);
 const CLOSES = new Set([tt.parenR, tt.braceR, tt.bracketR]);
 /** What a namespace without code may hold beside types. */

@@ -13,7 +13,8 @@ function strip(code, codeUnits) {
   furthest = null;
   try {
     nextToken();
-    parseBlockBody(tt.eof);
+    parseScript();
+    if (state.error && input[furthest.pos] === "@") return refuse(NO_DECORATORS, furthest.pos, true);
     if (state.error) return refuse(explained(furthest), furthest.pos, false);
     const tokens = state.tokens;
     const live = marks.filter((mark) => tokens[mark.index] === mark.token);
@@ -29,16 +30,32 @@ function strip(code, codeUnits) {
   }
 }
 
+/** The statements. Braces that the code ends with are an object where they can be one, as for the JavaScript engine. */
+function parseScript() {
+  while (!state.error && !eat(tt.eof)) {
+    if (!match(tt.braceL) || !parseLastObject()) parseStatement(true);
+  }
+}
+
+function parseLastObject() {
+  const before = state.snapshot();
+  parseExpression();
+  eat(tt.semi);
+  if (!state.error && match(tt.eof)) return true;
+  state.restoreFromSnapshot(before);
+  return false;
+}
+
 function refuse(message, pos, named) {
   const at = place(input, pos);
   return [false, [message, at.line, at.column, named]];
 }
 
 function explained({ message, pos }) {
-  const isJsx = /<\/[A-Za-z][\w.]*\s*>|<[A-Za-z][\w.]*[^<>]*\/>/.test(input);
+  const isJsx = /<>|<\/[A-Za-z][\w.]*\s*>|<[A-Za-z][\w.]*[^<>]*\/>/.test(input);
   const rest = input.slice(pos, pos + 40);
   const found = rest.trim() === "" ? "end of the code" : `token '${rest.match(/^(?:[\w$]+|[^])/u)[0]}'`;
-  return message.replace(/^Unexpected token/, "Unexpected " + found) + (isJsx ? " (JSX is not supported)" : "");
+  return message.replace(/^Unexpected token/, "Unexpected " + found) + (isJsx ? " (JSX is not supported: build text or objects instead)" : "");
 }
 
 function place(code, pos) {
