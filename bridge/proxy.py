@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
 import structlog
@@ -14,6 +14,7 @@ import structlog
 from bridge.calls import CallContext, CallJournal, CallOutcome, CallRecord, Door
 from bridge.deadline import Deadline
 from bridge.discovery import Discovery
+from bridge.granted import Granted, granted
 from bridge.outbound import Passage
 from bridge.policy import Policy
 from bridge.scrub import Scrubber
@@ -21,7 +22,10 @@ from bridge.traces import traced
 from bridge.values import TooDeep, encoded
 from bridge.wire import codec
 from bridge.wire.errors import ExecutorError, ToolError, Unserializable
+from catalog import paging
+from catalog.address import MAX_PATH
 from catalog.kinds.code import Code
+from catalog.kinds.http import Http
 from catalog.model import Integration, Tool, ToolValue
 from catalog.registry import Registry
 from catalog.validate import Check, checked, checker
@@ -30,6 +34,8 @@ __all__ = ["CallContext", "CallJournal", "CallOutcome", "CallRecord", "Door", "T
 
 SEARCH: Final = "$search"
 DESCRIBE: Final = "$describe"
+FETCH: Final = "$fetch"
+PAGE: Final = "$page"
 
 MakePassage = Callable[[Tool, int, Callable[[], Awaitable[None]]], Passage]
 """A way out for one call of a tool, with the bytes that an answer may have and what to await before sending."""
@@ -71,7 +77,7 @@ class ToolProxy:
         """
         record = CallRecord(
             id=next(self._numbers) if call_id is None else call_id,
-            path=path if len(path) <= 512 else path[:512],
+            path=path[:MAX_PATH],
             started_at=time.time(),
         )
         began = time.perf_counter()
@@ -130,6 +136,12 @@ class ToolProxy:
             answer = self._discovery.search(args) if path == SEARCH else self._discovery.describe(args)
             return self._outcome(ctx, ToolValue(answer), meta, record, None)
 
+        fetching = granted(self._registry, args) if path == FETCH else None
+        page = paging.asked(args) if path == PAGE else None
+        if (meant := fetching or page) is not None:
+            # From here on it is a call of that tool like any other.
+            path, args = meant.path, meant.args
+            record.path = path[:MAX_PATH]
         tool = self._find(ctx, path)
         record.side_effect = tool.side_effect
         integration = self._integration(tool)
@@ -146,7 +158,8 @@ class ToolProxy:
             record.sent = True
 
         passage = self._passage(tool, 2 * ctx.value_bytes + 64 * 1024, announce)
-        value = await self._invoke(ctx, tool, args, integration, passage, record)
+        answering = self._answer(tool, args, integration, passage, fetching, page)
+        value = await self._made(ctx, tool, answering, passage, record)
         return self._outcome(ctx, value, meta, record, passage)
 
     def _find(self, ctx: CallContext, path: str) -> Tool:
@@ -184,24 +197,38 @@ class ToolProxy:
                 details={"side_effect": tool.side_effect},
             )
 
-    async def _invoke(
+    async def _answer(
         self,
-        ctx: CallContext,
         tool: Tool,
         args: dict[str, Any],
         integration: Integration,
         passage: Passage,
+        fetching: Granted | None,
+        page: paging.Page | None,
+    ) -> ToolValue:
+        connection = self._registry.connection(tool)
+        if fetching is not None:
+            assert isinstance(integration, Http)
+            return await integration.fetch(tool, args, connection, passage, follow=fetching.follow)
+        value = await integration.invoke(tool, args, connection, passage)
+        return value if page is None else paging.paged(tool, page._replace(args=args), value)
+
+    async def _made(
+        self,
+        ctx: CallContext,
+        tool: Tool,
+        answering: Coroutine[Any, Any, ToolValue],
+        passage: Passage,
         record: CallRecord,
     ) -> ToolValue:
         """The integration's answer, or a ToolError without a secret in it."""
-        connection = self._registry.connection(tool)
         now = asyncio.get_running_loop().time()
         deadline = now + self._timeout_s if ctx.deadline is None else min(now + self._timeout_s, ctx.deadline)
         value: Any = _MISSING
         passage.deadline = deadline
         try:
             with Deadline(deadline):
-                value = await integration.invoke(tool, args, connection, passage)
+                value = await answering
         except ToolError as e:
             raise self._clean(e, passage) from None
         except ExecutorError as e:
@@ -227,7 +254,7 @@ class ToolProxy:
     def _outcome(
         self, ctx: CallContext, value: ToolValue, meta: bool, record: CallRecord, passage: Passage | None
     ) -> CallOutcome:
-        result, http = value
+        result, http, _ = value
         data = _encoded(result)
         scrubber = _scrubber(passage) if passage is not None else None
         if scrubber:

@@ -203,10 +203,12 @@ class OutboundResponse:
 
 
 class ToolValue(NamedTuple):
-    """What a call gives back. `http` is `{"status": int, "headers": {name: value}}` where HTTP was spoken."""
+    """What a call gives back. `http` is `{"status": int, "headers": {name: value}}` where HTTP was spoken, and `url`
+    where the answer came from."""
 
     value: Any
     http: dict[str, Any] | None = None
+    url: Url | None = None
 
 
 class Outbound(Protocol):

@@ -214,10 +214,12 @@ class Executor:
         secret: str | None = None,
         probe: str | None = None,
         allow_private: Sequence[str] = (),
+        fetch: bool = False,
         replace: bool = False,
     ) -> AddReport:
         """Add a raw HTTP integration that may reach exactly the places in `allow`, such as
-        `GET https://api.example.com/v1`. Options and errors are those of `add_openapi`; `secret` is a reference too.
+        `GET https://api.example.com/v1`; with `fetch`, the `fetch` of a script may go there too. Options and errors are
+        those of `add_openapi`; `secret` is a reference too.
         """
         return await self._parts.toolbox.add_http(
             name,
@@ -228,6 +230,7 @@ class Executor:
             secret=secret,
             probe=probe,
             allow_private=allow_private,
+            fetch=fetch,
             replace=replace,
         )
 

@@ -16,6 +16,8 @@ _CLIENTS = (
 )
 OWNED: Final = frozenset(_CLIENTS.split())
 """A request that sets one of these could be read differently by two servers on its way."""
+COOKIES: Final = frozenset({"cookie", "cookie2", "set-cookie"})
+"""In raw HTTP, cookies are a connection's to place."""
 
 _TOKEN: Final = re.compile(r"\A[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _VALUE: Final = re.compile(r"\A[\x20-\x7e\t]*\Z")

@@ -50,7 +50,7 @@ def http_facts(response: OutboundResponse) -> dict[str, Any]:
 def shaped(response: OutboundResponse, *, connection: str) -> ToolValue:
     """The value of a response of success. Raises ToolError for any other."""
     if 200 <= response.status < 300:
-        return ToolValue(value_of(response), http_facts(response))
+        return ToolValue(value_of(response), http_facts(response), response.url)
     if response.status == 304:
         return ToolValue(None, http_facts(response))
     raise failure(response, connection=connection)

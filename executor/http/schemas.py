@@ -127,6 +127,7 @@ class HttpIntegration(_Integration):
 
     kind: Literal["http"]
     allow: list[Url] = Field(min_length=1, max_length=100)
+    fetch: bool = Field(default=False, description="Whether the `fetch` of a script may go there.")
 
 
 class IntegrationRequest(RootModel[Annotated[OpenApiIntegration | HttpIntegration, Field(discriminator="kind")]]):

@@ -295,3 +295,14 @@ def test_images_are_listed_with_their_hashes(home: Path) -> None:
     manifest = json.loads(cli(home, "images", "list", "--json").stdout)
     assert {"javascript", "typescript"} <= set(manifest["images"])
     assert all(len(entry["sha256"]) == 64 for entry in manifest["images"].values())
+
+
+def test_http_that_is_added_for_fetch_is_open_to_the_fetch_of_a_script(home: Path) -> None:
+    with petstore_running() as shop:
+        allowed = ("--allow", shop, "--allow-private", "127.0.0.1")
+        assert cli(home, "add", "http", "web", *allowed).returncode == 0
+        script = f"const r = await fetch('{shop}/pet/findByStatus?status=sold'); r.status"
+        refused = run_script(home, script)
+        assert "--fetch" in refused.stderr
+        assert cli(home, "add", "http", "web", *allowed, "--fetch", "--replace").returncode == 0
+        assert run_script(home, script).stdout.strip() in ("200", "401")

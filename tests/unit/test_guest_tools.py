@@ -304,6 +304,7 @@ def test_a_thousand_calls_in_one_step_come_out_in_order() -> None:
 
 GLOBALS = {
     "AbortController", "AbortSignal", "AggregateError", "Array", "ArrayBuffer", "AsyncDisposableStack", "BigInt", "BigInt64Array",
+    "Headers", "Request", "Response",
     "BigUint64Array", "Boolean", "CustomEvent", "DOMException", "DataView", "Date", "DisposableStack", "Error", "EvalError", "Event",
     "EventTarget", "Float16Array", "Float32Array", "Float64Array", "Function", "Infinity", "Int16Array", "Int32Array", "Int8Array",
     "InternalError", "Iterator", "JSON", "Map", "Math", "NaN", "Number", "Object", "Promise", "Proxy", "RangeError", "ReferenceError",
@@ -321,7 +322,3 @@ def test_the_global_names_are_exactly_these() -> None:
     assert set(value("Object.getOwnPropertyNames(globalThis)")) == GLOBALS
     assert set(value("(async () => {}).constructor('return Object.getOwnPropertyNames(globalThis)')()")) == GLOBALS
     assert value("Object.getOwnPropertySymbols(globalThis).map(String)") == ["Symbol(Symbol.toStringTag)"]
-
-
-def test_fetch_is_absent_with_a_hint() -> None:
-    assert "tools.search" in value("try { await fetch('http://a.b') } catch (e) { e.message }")

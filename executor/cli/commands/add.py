@@ -65,6 +65,7 @@ async def http(
     connection: str = "main",
     scope: Scope = "org",
     allow_private: Many = None,
+    fetch: Flag = False,
     replace: Flag = False,
     json: Flag = False,
     credentials: Credentials = NONE,
@@ -84,6 +85,8 @@ async def http(
         Whose it is, the second part of the paths.
     allow_private
         A private host, address or network that it may reach, such as 127.0.0.1. May be repeated.
+    fetch
+        Let the fetch() of scripts go there too.
     replace
         Replace an integration of the same name.
     json
@@ -91,7 +94,7 @@ async def http(
     """
     options = _options(connection, scope, allow_private, replace) | credentials.options()
     async with open_session(where) as session:
-        report = await session.add_http(name, allow, **options)
+        report = await session.add_http(name, allow, fetch=fetch, **options)
     _show(report, json)
 
 

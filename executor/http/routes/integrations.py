@@ -32,7 +32,7 @@ class Integrations:
         if isinstance(body, schemas.OpenApiIntegration):
             adding = self.toolbox.add_openapi(body.name, body.source, base_url=body.base_url, **options)
         else:
-            adding = self.toolbox.add_http(body.name, body.allow, **options)
+            adding = self.toolbox.add_http(body.name, body.allow, fetch=body.fetch, **options)
         report = await while_present(call.receive, adding)
         return json_answer(report.as_dict(), 201, {"location": f"/integrations/{body.name}"})
 

@@ -34,6 +34,7 @@ const padStart = uncurry(String.prototype.padStart);
 const repeat = uncurry(String.prototype.repeat);
 const slice = uncurry(String.prototype.slice);
 const startsWith = uncurry(String.prototype.startsWith);
+const upper = uncurry(String.prototype.toUpperCase);
 const toWellFormed = uncurry(String.prototype.toWellFormed);
 
 const numberToString = uncurry(Number.prototype.toString);
@@ -45,7 +46,7 @@ const symbolToString = uncurry(Symbol.prototype.toString);
 const bigintToString = uncurry(BigInt.prototype.toString);
 const dateTime = uncurry(Date.prototype.getTime);
 const dateToIso = uncurry(Date.prototype.toISOString);
-const jsonStringify = JSON.stringify;
+const { parse: parseJson, stringify: jsonStringify } = JSON;
 const regexpSource = getter(RegExp.prototype, "source");
 const regexpFlags = getter(RegExp.prototype, "flags");
 
@@ -76,6 +77,7 @@ const { isView } = ArrayBuffer;
 
 const PromiseClass = Promise;
 const DOMExceptionClass = DOMException;
+const promiseThen = uncurry(PromiseClass.prototype.then);
 const promiseReject = (reason) => new PromiseClass((_, reject) => reject(reason));
 
 const { kindOf, toolName } = natives;

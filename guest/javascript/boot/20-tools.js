@@ -1,4 +1,4 @@
-const TOOL_ERROR_FIELDS = ["code", "path", "retryable", "hint", "details", "status"];
+const TOOL_ERROR_FIELDS = ["code", "path", "retryable", "hint", "details", "status", "retry_after_ms"];
 
 // A failed tool call. Every field is own data, so that it crosses the bridge, prints and survives JSON.
 class ToolError extends Error {
@@ -61,10 +61,45 @@ const callByPath = (path, args, options) => {
   return natives.call(text, args, optionsOf(options).meta === true);
 };
 
+const wholeNumber = (value, name) => {
+  if (value === undefined || value === null) return Infinity;
+  if (typeof value !== "number" || value < 1 || floor(value) !== value)
+    throw new TypeError(`tools.paginate: ${name} is a whole number from 1`);
+  return value;
+};
+
+// Each page is a call like any other; the host works out the arguments of the next.
+async function* pages(path, first, items, limit, count) {
+  let args = first;
+  for (let left = limit; count > 0 && args !== null; count--) {
+    const asked = create(null);
+    asked.path = path;
+    asked.args = args;
+    if (items !== undefined && items !== null) asked.items = items;
+    const page = await natives.call("$page", asked, false);
+    for (let i = 0; i < page.items.length; i++) {
+      yield page.items[i];
+      if (--left === 0) return;
+    }
+    args = page.next;
+  }
+}
+
+const paginate = (path, args, options) => {
+  const text = pathOf(path);
+  if (text === undefined || startsWith(text, "$"))
+    throw new TypeError('tools.paginate takes the path of a tool, its arguments and options: for await (const item of tools.paginate("a.b.c.d", { … }, { limit: 100 })) …');
+  if (args !== undefined && (typeof args !== "object" || args === null))
+    throw new TypeError("tools.paginate: a tool takes one object of named arguments");
+  const from = optionsOf(options);
+  return pages(text, args ?? {}, from.items, wholeNumber(from.limit, "limit"), wholeNumber(from.pages, "pages"));
+};
+
 const special = (kind, first, second, third) => {
   switch (kind) {
     case "search": return search(first, second);
     case "describe": return describe(first);
+    case "paginate": return paginate(first, second, third);
     default: return callByPath(first, second, third);
   }
 };

@@ -148,11 +148,13 @@ class AbortSignal extends EventTarget {
   }
   static has(signal) { return #aborted in signal && signal.#aborted; }
   static then(signal, step) { if (#aborted in signal) push(signal.#steps, step); }
+  static is(value) { return typeof value === "object" && value !== null && #aborted in value; }
 }
-const { run: signalAbort, has: signalAborted, then: signalThen } = AbortSignal;
+const { run: signalAbort, has: signalAborted, then: signalThen, is: isSignal } = AbortSignal;
 delete AbortSignal.run;
 delete AbortSignal.has;
 delete AbortSignal.then;
+delete AbortSignal.is;
 tag(AbortSignal.prototype, "AbortSignal");
 
 const newSignal = () => {

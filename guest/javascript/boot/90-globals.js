@@ -17,9 +17,21 @@ const immediate = (callback, ...args) => {
   return natives.setTimer(() => apply(callback, undefined, args), 0, false);
 };
 
-const noFetch = () =>
-  misuse("fetch is not available in a script: it has no network of its own. Call a tool instead; find one with " +
-    'await tools.search("what you need")');
+function fetch(input, init) { return web().fetch(input, init); }
+
+// A class that is made when a script first asks for it; until then its name can be taken like any other.
+const lazy = (name) =>
+  defineProperty(globalThis, name, {
+    __proto__: null,
+    get: () => {
+      const made = web()[name];
+      define(name, made);
+      return made;
+    },
+    set: (value) => { define(name, value); },
+    enumerable: false,
+    configurable: true,
+  });
 
 // Absent on purpose: what would block, share memory, or run code when the collector pleases.
 for (const name of ["SharedArrayBuffer", "Atomics", "FinalizationRegistry", "gc"]) delete globalThis[name];
@@ -37,7 +49,10 @@ define("clearTimeout", clearTimer("clearTimeout"));
 define("clearInterval", clearTimer("clearInterval"));
 define("clearImmediate", clearTimer("clearImmediate"));
 define("structuredClone", structuredClone);
-define("fetch", noFetch);
+define("fetch", fetch);
+lazy("Headers");
+lazy("Request");
+lazy("Response");
 define("URL", URL);
 define("URLSearchParams", URLSearchParams);
 define("TextEncoder", TextEncoder);

@@ -298,13 +298,13 @@ static int tool_delete(JSContext *ctx, JSValueConst tool, JSAtom key) {
 }
 
 static bool is_special(JSContext *ctx, JSValueConst path) {
-    static const char *const names[] = {"search", "describe", "call"};
+    static const char *const names[] = {"search", "describe", "call", "paginate"};
     char text[16] = "";
     EngineText open;
     if (!engine_text_open(ctx, path, &open)) return false;
     if (open.narrow && open.len < sizeof text) memcpy(text, open.narrow, open.len);
     engine_text_close(ctx, &open);
-    for (int i = 0; i < 3; i++)
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(text, names[i])) return true;
     return false;
 }

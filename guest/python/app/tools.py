@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import AsyncIterator, Generator, Iterator, Mapping
 from typing import Any, NoReturn
 
 from . import state, wire
 
-_FIELDS = ("code", "message", "path", "retryable", "hint", "details", "status")
+_FIELDS = ("code", "message", "path", "retryable", "hint", "details", "status", "retry_after_ms")
 _HINT = "tools is not a list of tools: use tools.search(query), then call tools.<path>(…)"
 
 
 class ToolError(Exception):
-    """Raised when a tool call fails; the fields say how: code, message, path, retryable, hint, details, status."""
+    """Raised when a tool call fails: code, message, path, retryable, hint, details, status, retry_after_ms say how."""
 
     def __init__(self, message: Any = "", **fields: Any) -> None:
         super().__init__(message)
@@ -24,6 +24,7 @@ class ToolError(Exception):
         self.hint = fields.get("hint")
         self.details = fields.get("details")
         self.status = fields.get("status")
+        self.retry_after_ms = fields.get("retry_after_ms")
 
     def __repr__(self) -> str:
         return f"ToolError({self.code}: {self.message})"
@@ -175,8 +176,53 @@ class ToolPath:
         return f"<tools.{self._path}>" if self._path else "<tools>"
 
 
+class Pages:
+    """The items of a list, page after page, for `async for` and for `for`. Each page is a call like any other."""
+
+    def __init__(
+        self, path: str, args: dict[str, Any], items: str | None, limit: int | None, pages: int | None
+    ) -> None:
+        self._path = path
+        self._args = args
+        self._items = items
+        self._limit = limit
+        self._pages = pages
+
+    def __await__(self) -> Generator[Any, None, Pages]:
+        """Nothing is to be waited for yet: `await` before it, as before any other tool, does no harm."""
+        return self
+        yield
+
+    def _page(self, args: dict[str, Any]) -> Any:
+        asked = {"path": self._path, "args": args}
+        return call("$page", asked if self._items is None else {**asked, "items": self._items})
+
+    def __iter__(self) -> Iterator[Any]:
+        args: dict[str, Any] | None = self._args
+        left, pages = self._limit, self._pages
+        while args is not None and pages != 0:
+            page = _value(self._page(args))
+            for item in page["items"]:
+                yield item
+                if left is not None and (left := left - 1) == 0:
+                    return
+            args, pages = page["next"], None if pages is None else pages - 1
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        args: dict[str, Any] | None = self._args
+        left, pages = self._limit, self._pages
+        while args is not None and pages != 0:
+            page = self._page(args)
+            page = await page if isinstance(page, ToolCall) else page
+            for item in page["items"]:
+                yield item
+                if left is not None and (left := left - 1) == 0:
+                    return
+            args, pages = page["next"], None if pages is None else pages - 1
+
+
 class Tools(ToolPath):
-    """The root: `search`, `describe` and `call` are its own; every other name begins a path."""
+    """The root: `search`, `describe`, `call` and `paginate` are its own; every other name begins a path."""
 
     __slots__ = ()
 
@@ -196,6 +242,24 @@ class Tools(ToolPath):
         if not isinstance(where, str):
             raise TypeError("the path of a tool is a str")
         return call(where, _arguments(where, () if args is None else (args,), named), meta)
+
+    def paginate(
+        self,
+        path: Any,
+        args: Mapping[str, Any] | None = None,
+        *,
+        limit: int | None = None,
+        pages: int | None = None,
+        items: str | None = None,
+    ) -> Pages:
+        """Every item of a list that comes in pages: at most `limit`, of at most `pages`; `items` is where it stands."""
+        where = path._path if isinstance(path, ToolPath) else path
+        if not isinstance(where, str):
+            raise TypeError("the path of a tool is a str")
+        for name, most in (("limit", limit), ("pages", pages)):
+            if most is not None and (not isinstance(most, int) or most < 1):
+                raise TypeError(f"{name} is a whole number from 1")
+        return Pages(where, _arguments(where, () if args is None else (args,), {}), items, limit, pages)
 
 
 def _arguments(path: str, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
