@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from bridge.wire.errors import ToolError
 from catalog.kinds.http import GET, READING, REQUEST
 from catalog.origin import BadUrl, Url, hides_dots, join_url, parse_url
 from catalog.registry import Installed, Registry
-
-KEY: Final = "fetch"
-"""The configuration of an HTTP integration says by it that scripts may `fetch` what it reaches."""
 
 
 class Granted(NamedTuple):
@@ -56,7 +53,7 @@ def _url(text: Any) -> Url:
 def _nearest(registry: Registry, method: str, url: Url) -> Installed:
     found: list[tuple[tuple[int, bool], Installed]] = []
     for installed in registry.integrations():
-        if installed.kind == "http" and installed.config.get(KEY) is True:
+        if installed.kind == "http" and installed.config.get("fetch") is True:
             near = [
                 (len(one.prefix), not one.host.startswith("*."))
                 for one in installed.manifest.reach

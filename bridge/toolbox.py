@@ -12,13 +12,8 @@ import anyio
 import anyio.to_thread
 import structlog
 
-<<<<<<< HEAD
 from bridge.accounts import Auth
 from bridge.calls import CallContext
-=======
-from bridge import granted
-from bridge.accounts import Auth, placements, unset
->>>>>>> 1570014 (Give scripts fetch where it is granted, and lists page by page)
 from bridge.client import Client
 from bridge.connections import Connections
 from bridge.dial import Resolver
@@ -184,7 +179,7 @@ class Toolbox:
         """Add raw HTTP to the places in `allow`, each `[METHODS ]scheme://host[:port][/prefix]`. With `fetch`, the
         `fetch` of a script may go there too. Raises as `add_openapi` does."""
         self._check_new(name, scope, connection, replace)
-        config = {"allow": list(allow), "allow_private": list(allow_private), granted.KEY: fetch}
+        config = {"allow": list(allow), "allow_private": list(allow_private), "fetch": fetch}
         integration = rows.KINDS["http"](name)
         manifest = integration.resolve_tools(config)
         await self._check_reach(manifest, allow_private)
@@ -250,27 +245,7 @@ class Toolbox:
 
     def integrations(self) -> list[dict[str, Any]]:
         """Every integration: name, kind, title, number of tools, connections, origins, private hosts, diagnostics."""
-<<<<<<< HEAD
         return self._registry.facts()
-=======
-        return [
-            {
-                "name": one.name,
-                "kind": one.kind,
-                "title": one.manifest.title,
-                "tools": sum(1 for _ in self._registry.tools(integration=one.name)),
-                "connections": [
-                    {"scope": each.scope, "name": each.name, "secrets": sorted({p.secret for p in each.placements})}
-                    for each in one.connections.values()
-                ],
-                "origins": [str(reach) for reach in one.manifest.reach],
-                "allow_private": list(one.config.get("allow_private", ())),
-                "fetch": one.config.get(granted.KEY) is True,
-                "diagnostics": len(one.manifest.diagnostics),
-            }
-            for one in self._registry.integrations()
-        ]
->>>>>>> 1570014 (Give scripts fetch where it is granted, and lists page by page)
 
     async def connect(
         self,

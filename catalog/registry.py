@@ -71,6 +71,7 @@ class Registry:
                 ],
                 "origins": [str(reach) for reach in one.manifest.reach],
                 "allow_private": list(one.config.get("allow_private", ())),
+                "fetch": one.config.get("fetch") is True,
                 "diagnostics": len(one.manifest.diagnostics),
             }
             for one in self.integrations()
