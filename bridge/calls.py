@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from bridge.policy import Effect
+from bridge.view import Narrowing
 from catalog.model import SideEffect
 
 Door = Literal["script", "http", "cli", "sdk", "mcp"]
@@ -17,12 +18,16 @@ VALUE_BYTES: Final = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """Who calls and within which bounds. `deadline` is on `anyio.current_time()`'s clock; sizes are msgpack bytes."""
+    """Who calls and within which bounds. `deadline` is on `anyio.current_time()`'s clock; sizes are msgpack bytes.
+
+    `toolkit` and every one of `narrowings` leave something out of what there is to see and to call.
+    """
 
     run_id: str | None = None
     principal: str = "sdk"
     door: Door = "sdk"
     toolkit: str | None = None
+    narrowings: tuple[Narrowing, ...] = ()
     args_bytes: int = ARGS_BYTES
     value_bytes: int = VALUE_BYTES
     deadline: float | None = None

@@ -1,10 +1,11 @@
-"""Search, describe and list as callers see them: what a policy blocks is not there."""
+"""Search, describe and list as callers see them: what a policy blocks or their view leaves out is not there."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 from bridge.policy import Policy
+from bridge.view import EVERYTHING, View
 from bridge.wire.errors import ToolError
 from catalog import address, describe
 from catalog.model import Tool
@@ -23,10 +24,10 @@ class Discovery:
         self._registry = registry
         self._policy = policy
 
-    def visible(self, tool: Tool) -> bool:
-        return not self._policy.hides(tool)
+    def visible(self, tool: Tool, view: View = EVERYTHING) -> bool:
+        return not self._policy.hides(tool, view)
 
-    def search(self, args: dict[str, Any]) -> dict[str, Any]:
+    def search(self, args: dict[str, Any], view: View = EVERYTHING) -> dict[str, Any]:
         """`{items: [{path, description, side_effect, signature?}], total, next}` for `{query, limit?, cursor?,
         integration?}`. An empty query lists everything. Raises ToolError(invalid_arguments)."""
         _known(args, _SEARCH_ARGS)
@@ -36,44 +37,47 @@ class Discovery:
             raise ToolError("invalid_arguments", "query and integration are text.")
         size = _limit(DEFAULT_LIMIT if limit is None else limit)
         if not query.strip():
-            return self.listing(limit=size, cursor=cursor, integration=integration)
+            return self.listing(limit=size, cursor=cursor, integration=integration, view=view)
         at = _offset(cursor)
         hits = self._registry.index.search(query, integration)
         paths, total = hits.paths, hits.total
-        if self._policy.rules():
-            paths = [path for path in paths if (tool := self._registry.find(path)) and self.visible(tool)]
+        if self._policy.rules() or view.lenses:
+            paths = [path for path in paths if (tool := self._registry.find(path)) and self.visible(tool, view)]
             total = len(paths)
         tools = [tool for path in paths[at : at + size] if (tool := self._registry.find(path)) is not None]
         following = str(at + size) if at + size < total else None
         return {"items": [describe.brief(tool) for tool in tools], "total": total, "next": following}
 
-    def listing(self, *, limit: int, cursor: Any = None, integration: str | None = None) -> dict[str, Any]:
+    def listing(
+        self, *, limit: int, cursor: Any = None, integration: str | None = None, view: View = EVERYTHING
+    ) -> dict[str, Any]:
         """Every tool in order of its path; `cursor` is the last path of the page before."""
         if cursor is not None and not isinstance(cursor, str):
             raise ToolError("invalid_arguments", "cursor: it is the `next` of an earlier answer.")
-        everything = [tool for tool in self._registry.tools(integration=integration) if self.visible(tool)]
+        everything = [tool for tool in self._registry.tools(integration=integration) if self.visible(tool, view)]
         rest = [tool for tool in everything if cursor is None or tool.path > cursor]
         page = rest[:limit]
         following = page[-1].path if len(rest) > limit else None
         return {"items": [describe.brief(tool) for tool in page], "total": len(everything), "next": following}
 
-    def describe(self, args: dict[str, Any]) -> dict[str, Any]:
+    def describe(self, args: dict[str, Any], view: View = EVERYTHING) -> dict[str, Any]:
         """What `{path, schemas?}` is and takes. Raises ToolError: tool_not_found, invalid_arguments."""
         _known(args, _DESCRIBE_ARGS)
         path = args.get("path")
         if not isinstance(path, str):
             raise ToolError("invalid_arguments", "path: it is the path of a tool, such as one that a search found.")
-        tool = self.find(path)
-        return describe.describe(tool, effect=self._policy.decide(tool).effect, schemas=args.get("schemas") is True)
+        tool = self.find(path, view)
+        effect = self._policy.decide(tool, view).effect
+        return describe.describe(tool, effect=effect, schemas=args.get("schemas") is True)
 
-    def find(self, path: str) -> Tool:
+    def find(self, path: str, view: View = EVERYTHING) -> Tool:
         """The visible tool at `path`. Raises ToolError(tool_not_found)."""
         tool = self._registry.find(path)
-        if tool is None or not self.visible(tool):
-            raise self.not_found(path)
+        if tool is None or not self.visible(tool, view):
+            raise self.not_found(path, view)
         return tool
 
-    def unconnected(self, path: str) -> ToolError | None:
+    def unconnected(self, path: str, view: View = EVERYTHING) -> ToolError | None:
         """The error for a tool at a connection that is not there; None where something else is wrong with the path."""
         where = address.parse(path)
         installed = self._registry.installed(where.integration) if where is not None else None
@@ -82,12 +86,14 @@ class Discovery:
         spec = next((one for one in installed.manifest.tools if one.name == where.tool), None)
         if spec is None or (where.scope, where.connection) in installed.connections:
             return None
-        # What a policy would hide there is not there either.
-        if not self.visible(Tool(path, where.integration, where.scope, where.connection, spec, {})):
+        # What a policy or the view would hide there is not there either.
+        if not self.visible(Tool(path, where.integration, where.scope, where.connection, spec, {}), view):
             return None
         label = path.removesuffix(f".{where.tool}")
         there = [self._registry.find(f"{one.label}.{where.tool}") for one in installed.connections.values()]
-        named = [tool.path.removesuffix(f".{where.tool}") for tool in there if tool is not None and self.visible(tool)]
+        named = [
+            tool.path.removesuffix(f".{where.tool}") for tool in there if tool is not None and self.visible(tool, view)
+        ]
         command = f"executor connect {where.integration} --scope {where.scope} --connection {where.connection}"
         return ToolError(
             "connection_missing",
@@ -96,16 +102,17 @@ class Discovery:
             details={"connection": label},
         )
 
-    def not_found(self, path: str, *, toolkit: str | None = None) -> ToolError:
-        """The error for a path that leads nowhere, with the paths that it may have meant."""
+    def not_found(self, path: str, view: View = EVERYTHING) -> ToolError:
+        """The error for a path that leads nowhere, with the paths that it may have meant.
+
+        What a view leaves out is told like what does not exist: whoever it narrows cannot ask what else there is.
+        """
         shown = path[:200]
-        if toolkit is not None:
-            return ToolError("tool_not_found", f"There is no toolkit {toolkit[:80]!r}, so it holds no {shown!r}.")
-        near = self._registry.suggest(path, self.visible)
+        near = self._registry.suggest(path, lambda tool: self.visible(tool, view))
         hint = f"Did you mean {', '.join(near)}?" if near else 'Find one with tools.search("…").'
-        return ToolError(
-            "tool_not_found", f"There is no tool {shown!r}.", path=shown, hint=hint, details={"suggestions": near}
-        )
+        where = f" in {view.names}" if view.lenses else ""
+        message = f"There is no tool {shown!r}{where}."
+        return ToolError("tool_not_found", message, path=shown, hint=hint, details={"suggestions": near})
 
 
 def _known(args: dict[str, Any], accepted: list[str]) -> None:

@@ -4,20 +4,19 @@ A rule sits on a target (`*`, an integration, or `integration.scope.connection`)
 effect, and is said by a scope. Without a rule the side effect decides: read is approved, everything else needs a
 human. Within one scope the connection's rule beats the integration's, which beats `*`; then the more specific glob
 beats the broader; ties go to the most restrictive. Where several scopes have a rule, the most restrictive wins.
-
-Grammar of a glob: letters, digits, `_`, `-`, `.` stand for themselves, `*` for any run of characters, dots included.
-Nothing else is accepted.
+Where several scopes are equally strict, the outer one's rule is named: the inner one added nothing.
 """
 
 from __future__ import annotations
 
-import re
 import secrets
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
+from bridge.glob import Glob
+from bridge.view import EVERYTHING, LensRule, View
 from bridge.wire.errors import InvalidRequest
 from catalog import address
 from catalog.model import SideEffect, Tool
@@ -32,8 +31,6 @@ DEFAULTS: Final[dict[SideEffect, Effect]] = {
     "delete": "require_approval",
     "unknown": "require_approval",
 }
-MAX_PATTERN: Final = 256
-_PATTERN: Final = re.compile(r"\A[A-Za-z0-9_.*-]+\Z")
 
 
 class RuleRow(NamedTuple):
@@ -72,48 +69,6 @@ class MemoryPolicies:
 
     async def delete_rule(self, rule_id: str) -> bool:
         return self._rows.pop(rule_id, None) is not None
-
-
-class Glob:
-    """A pattern over tool names, matched in one pass over the name.
-
-    Raises InvalidRequest for a pattern that the grammar does not have, so that a mistake never matches more or less
-    than it says.
-    """
-
-    __slots__ = ("_first", "_last", "_middle", "exact", "literals", "pattern", "stars")
-
-    def __init__(self, pattern: str) -> None:
-        if not _PATTERN.match(pattern) or len(pattern) > MAX_PATTERN or "**" in pattern:
-            raise InvalidRequest(
-                f"{pattern[:80]!r} is not a tool pattern.",
-                hint="Letters, digits, _ - and . stand for themselves; a single * stands for any run of characters.",
-            )
-        self.pattern = pattern
-        parts = pattern.split("*")
-        self.stars = len(parts) - 1
-        self.exact = self.stars == 0
-        self.literals = len(pattern) - self.stars
-        self._first, self._middle, self._last = parts[0], parts[1:-1], parts[-1]
-
-    @property
-    def specificity(self) -> tuple[bool, int]:
-        """Larger is more specific: a name without a star first, then by the number of literal characters."""
-        return self.exact, self.literals
-
-    def matches(self, name: str) -> bool:
-        if self.exact:
-            return name == self.pattern
-        end = len(name) - len(self._last)
-        at = len(self._first)
-        if at > end or not name.startswith(self._first) or not name.endswith(self._last):
-            return False
-        for part in self._middle:
-            found = name.find(part, at, end)
-            if found < 0:
-                return False
-            at = found + len(part)
-        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +143,10 @@ def read_rule(row: RuleRow) -> Rule:
 
 
 class Decision(NamedTuple):
-    """`rule` is the one that decided; None when the side effect's default did."""
+    """`rule` is the one that decided; None when the side effect's default did, or the tool awaits review."""
 
     effect: Effect
-    rule: Rule | None
+    rule: Rule | LensRule | None
     reason: str
 
 
@@ -208,9 +163,20 @@ def decide(tool: Tool, rules: Iterable[Rule]) -> Decision:
         return Decision(
             effect, None, f"no rule applies, and the default for side effect {tool.side_effect} is {effect}"
         )
-    rule = max(best.values(), key=lambda rule: (SEVERITY[rule.effect], rule.id))
+    # max() keeps the first of equals: the outer scope's rule is the one that is named.
+    rule = max((best[scope] for scope in address.SCOPES if scope in best), key=lambda rule: SEVERITY[rule.effect])
     reason = f"rule {rule.id} of scope {rule.scope}: {rule.effect} {rule.target} {rule.glob.pattern}"
+    if len(best) > 1:
+        reason += ", the strictest of the scopes"
     return Decision(rule.effect, rule, reason)
+
+
+def tightened(tool: Tool, decision: Decision, view: View) -> Decision:
+    """`decision` as it is within `view`: the same, or a stricter one."""
+    rule = view.strictest(tool)
+    if rule is None or SEVERITY[rule.effect] <= SEVERITY[decision.effect]:
+        return decision
+    return Decision(rule.effect, rule, f"{rule.lens}: {rule.effect} {rule.glob.pattern}")
 
 
 class Policy:
@@ -243,26 +209,20 @@ class Policy:
         """The rules for `target` and for what is within it."""
         return [rule for rule in self.rules() if f"{rule.target}.".startswith(f"{target}.")]
 
-    def decide(self, tool: Tool) -> Decision:
+    def decide(self, tool: Tool, view: View = EVERYTHING) -> Decision:
+        """What happens to a call of a tool that `view` holds."""
+        decision = self._by_rules(tool)
+        return tightened(tool, decision, view) if view.lenses else decision
+
+    def _by_rules(self, tool: Tool) -> Decision:
         key = (tool.path, tool.side_effect)
         decision = self._decided.get(key)
         if decision is None:
             decision = self._decided[key] = decide(tool, self._rules.values())
         return decision
 
-    def hides(self, tool: Tool) -> bool:
+    def hides(self, tool: Tool, view: View = EVERYTHING) -> bool:
         """Whether list, search and describe act as if the tool were not there."""
-        return bool(self._rules) and self.decide(tool).effect == "block"
-
-    def explain(self, tool: Tool) -> dict[str, Any]:
-        """Which rule decides for `tool`, and every rule that applies to it, strongest of each scope first."""
-        decision = self.decide(tool)
-        applying = sorted((rule for rule in self._rules.values() if rule.applies(tool)), key=lambda rule: rule.rank)
-        return {
-            "path": tool.path,
-            "side_effect": tool.side_effect,
-            "effect": decision.effect,
-            "rule": decision.rule.as_dict() if decision.rule else None,
-            "reason": decision.reason,
-            "applying": [rule.as_dict() for rule in reversed(applying)],
-        }
+        if not view.lenses:
+            return bool(self._rules) and self._by_rules(tool).effect == "block"
+        return not view.holds(tool) or self.decide(tool, view).effect == "block"

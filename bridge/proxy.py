@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final
 
 import structlog
@@ -16,12 +16,14 @@ from bridge.deadline import Deadline
 from bridge.discovery import Discovery
 from bridge.granted import Granted, granted
 from bridge.outbound import Passage
-from bridge.policy import Policy
+from bridge.policy import Decision, Policy
 from bridge.scrub import Scrubber
+from bridge.toolkits import Toolkits
 from bridge.traces import traced
 from bridge.values import TooDeep, encoded
+from bridge.view import LensRule, Narrowing, View
 from bridge.wire import codec
-from bridge.wire.errors import ExecutorError, ToolError, Unserializable
+from bridge.wire.errors import ExecutorError, InvalidRequest, ToolError, Unserializable
 from catalog import paging
 from catalog.address import MAX_PATH
 from catalog.kinds.code import Code
@@ -48,10 +50,17 @@ class ToolProxy:
     """Makes calls. `timeout_s` is the longest that one may take; the context's deadline may be nearer."""
 
     def __init__(
-        self, registry: Registry, policy: Policy, discovery: Discovery, passage: MakePassage, timeout_s: float = 30.0
+        self,
+        registry: Registry,
+        policy: Policy,
+        toolkits: Toolkits,
+        discovery: Discovery,
+        passage: MakePassage,
+        timeout_s: float = 30.0,
     ) -> None:
         self._registry = registry
         self._policy = policy
+        self._toolkits = toolkits
         self._discovery = discovery
         self._passage = passage
         self._timeout_s = timeout_s
@@ -131,10 +140,11 @@ class ToolProxy:
             )
         if not isinstance(args, dict):
             raise ToolError("invalid_arguments", "A tool takes one object of named arguments.")
+        view = self._view(ctx)
         if path in (SEARCH, DESCRIBE):
             record.side_effect, record.decision = "read", "approve"
-            answer = self._discovery.search(args) if path == SEARCH else self._discovery.describe(args)
-            return self._outcome(ctx, ToolValue(answer), meta, record, None)
+            ask = self._discovery.search if path == SEARCH else self._discovery.describe
+            return self._outcome(ctx, ToolValue(ask(args, view)), meta, record, None)
 
         fetching = granted(self._registry, args) if path == FETCH else None
         page = paging.asked(args) if path == PAGE else None
@@ -142,14 +152,14 @@ class ToolProxy:
             # From here on it is a call of that tool like any other.
             path, args = meant.path, meant.args
             record.path = path[:MAX_PATH]
-        tool = self._find(ctx, path)
+        tool = self._find(view, path)
         record.side_effect = tool.side_effect
         integration = self._integration(tool)
         gather = getattr(integration, "gather", None)
         if gather is not None:
             args = gather(tool, args)
         await self._validate(ctx, tool, args)
-        self._decide(tool, record)
+        self._decide(tool, view, record)
 
         async def announce() -> None:
             if journal is not None:
@@ -162,11 +172,22 @@ class ToolProxy:
         value = await self._made(ctx, tool, answering, passage, record)
         return self._outcome(ctx, value, meta, record, passage)
 
-    def _find(self, ctx: CallContext, path: str) -> Tool:
+    def check_view(self, toolkit: str | None, narrowings: Sequence[Narrowing]) -> None:
+        """Raises InvalidRequest for a toolkit that there is not."""
+        self._toolkits.view(toolkit, narrowings)
+
+    def _view(self, ctx: CallContext) -> View:
+        """What the caller may see. A toolkit that was removed while it is used holds nothing any more."""
+        try:
+            return self._toolkits.view(ctx.toolkit, ctx.narrowings)
+        except InvalidRequest as e:
+            raise ToolError("tool_not_found", f"{e.message.rstrip('.')}, so it holds no tool.", hint=e.hint) from None
+
+    def _find(self, view: View, path: str) -> Tool:
         tool = self._registry.find(path)
-        if tool is None or ctx.toolkit is not None:
-            unconnected = self._discovery.unconnected(path) if ctx.toolkit is None else None
-            raise unconnected or self._discovery.not_found(path, toolkit=ctx.toolkit)
+        if tool is None or not view.holds(tool):
+            unconnected = self._discovery.unconnected(path, view) if tool is None else None
+            raise unconnected or self._discovery.not_found(path, view)
         return tool
 
     def _integration(self, tool: Tool) -> Integration:
@@ -183,8 +204,8 @@ class ToolProxy:
         if problem is not None:
             raise ToolError("invalid_arguments", problem, hint=f"tools.describe({tool.path!r}) shows what it takes.")
 
-    def _decide(self, tool: Tool, record: CallRecord) -> None:
-        decision = self._policy.decide(tool)
+    def _decide(self, tool: Tool, view: View, record: CallRecord) -> None:
+        decision = self._policy.decide(tool, view)
         record.decision = decision.effect
         record.rule = decision.rule.id if decision.rule is not None else None
         if decision.effect == "block":
@@ -193,7 +214,7 @@ class ToolProxy:
             raise ToolError(
                 "approval_required",
                 f"This call needs a person's approval: {decision.reason}.",
-                hint=f"An operator can allow it: executor policy set {tool.integration} {tool.name} approve",
+                hint=_remedy(tool, decision),
                 details={"side_effect": tool.side_effect},
             )
 
@@ -273,6 +294,12 @@ class ToolProxy:
         if meta:
             data = _with_facts(data, http)
         return CallOutcome(result, http, record, data)
+
+
+def _remedy(tool: Tool, decision: Decision) -> str:
+    if isinstance(decision.rule, LensRule):
+        return f"The rule is that of {decision.rule.lens}: no policy can lift it there."
+    return f"An operator can allow it: executor policy set {tool.integration} {tool.name} approve"
 
 
 def _scrubber(passage: Passage) -> Scrubber | None:

@@ -20,15 +20,19 @@ from bridge.dial import Resolver
 from bridge.discovery import Discovery
 from bridge.documents import fetch, is_url, read
 from bridge.egress import Gate, Grant
+from bridge.explain import explain
 from bridge.outbound import Passage
-from bridge.policy import Effect, MemoryPolicies, Policy, PolicyStore, Rule, check_target, new_rule, read_rule
+from bridge.policy import Effect, MemoryPolicies, Policy, PolicyStore
 from bridge.proxy import ToolProxy
+from bridge.rules import Rules
 from bridge.secrets import masterkey
 from bridge.secrets.local import LocalSecrets
 from bridge.secrets.ports import KeyStore, MemorySecrets, SecretStore
 from bridge.secrets.providers import Providers
 from bridge.settings import ToolboxSettings
-from bridge.wire.errors import ConfigError, Conflict, ImportFailed, InvalidRequest, NotFound, RequestRefused, ToolError
+from bridge.toolkits import MemoryToolkits, Toolkits, ToolkitStore
+from bridge.view import Narrowing
+from bridge.wire.errors import Conflict, ImportFailed, InvalidRequest, NotFound, ToolError
 from catalog import address, rows
 from catalog.kinds.code import Code, Function, bind, schema_check
 from catalog.model import AddReport, Connection, Integration, Manifest, Schema, SideEffect, Tool, ToolSpec
@@ -57,6 +61,7 @@ class Toolbox:
         *,
         catalog: CatalogStore | None = None,
         policies: PolicyStore | None = None,
+        toolkits: ToolkitStore | None = None,
         secrets: SecretStore | None = None,
         keys: KeyStore | None = None,
         resolver: Resolver | None = None,
@@ -67,7 +72,6 @@ class Toolbox:
         ephemeral = settings.ephemeral_key or secrets is None
         self._settings = settings
         self._catalog = catalog or MemoryCatalog()
-        self._policy_store = policies or MemoryPolicies()
         self._gate = Gate.configured(settings.egress_allow, settings.allow_private)
         self._client = Client(
             resolver=resolver, ca_file=settings.ca_file, connections_per_host=settings.connections_per_host
@@ -80,10 +84,17 @@ class Toolbox:
         self._registry = Registry(ranker)
         self.connections = Connections(self._registry, self._providers, self._local, settings.http_references)
         self._policy = Policy()
+        self._rules = Rules(policies or MemoryPolicies(), self._policy, self._registry)
+        self.toolkits = Toolkits(toolkits or MemoryToolkits(), self._registry)
         self._grants: dict[str, tuple[Installed, Grant]] = {}
         self._discovery = Discovery(self._registry, self._policy)
         self.proxy = ToolProxy(
-            self._registry, self._policy, self._discovery, self._passage, timeout_s=settings.tool_timeout_s
+            self._registry,
+            self._policy,
+            self.toolkits,
+            self._discovery,
+            self._passage,
+            timeout_s=settings.tool_timeout_s,
         )
 
     async def __aenter__(self) -> Toolbox:
@@ -107,14 +118,8 @@ class Toolbox:
 
     async def _load(self) -> None:
         await self._local.verify()
-        for rule in await self._policy_store.rules():
-            try:
-                self._policy.add(read_rule(rule))
-            except RequestRefused as e:
-                raise ConfigError(
-                    f"The stored policy {rule.id} cannot be read: {e}",
-                    hint="Nothing is served while a rule is unreadable, because it may forbid something.",
-                ) from None
+        await self._rules.load()
+        await self.toolkits.load()
         connections = await self._catalog.connections()
         for row in await self._catalog.integrations():
             try:
@@ -228,20 +233,14 @@ class Toolbox:
         were. Raises NotFound."""
         async with self._changing:
             self._existing(name)
-            rules = self._policy.targeting(name)
+            rules = self._rules.targeting(name)
             # A rule left behind must not loosen what comes after, nor its absence what is still there.
-            await self._forget(rules, loosening=True)
+            await self._rules.forget(rules, loosening=True)
             await self._catalog.delete_integration(name)
             self._registry.remove(name)
-            await self._forget(rules, loosening=False)
+            await self._rules.forget(rules, loosening=False)
         _log.info("integration_removed", integration=name, rules=len(rules))
         return len(rules)
-
-    async def _forget(self, rules: list[Rule], *, loosening: bool) -> None:
-        for rule in rules:
-            if (rule.effect == "approve") is loosening and self._policy.get(rule.id) is not None:
-                await self._policy_store.delete_rule(rule.id)
-                self._policy.remove(rule.id)
 
     def integrations(self) -> list[dict[str, Any]]:
         """Every integration: name, kind, title, number of tools, connections, origins, private hosts, diagnostics."""
@@ -280,11 +279,11 @@ class Toolbox:
             installed = self._existing(integration)
             if (scope, connection) not in installed.connections:
                 raise NotFound(f"{integration} has no connection {scope}.{connection}.")
-            rules = self._policy.targeting(f"{integration}.{scope}.{connection}")
-            await self._forget(rules, loosening=True)
+            rules = self._rules.targeting(f"{integration}.{scope}.{connection}")
+            await self._rules.forget(rules, loosening=True)
             await self._catalog.delete_connection(integration, scope, connection)
             self._registry.disconnect(integration, scope, connection)
-            await self._forget(rules, loosening=False)
+            await self._rules.forget(rules, loosening=False)
         return len(rules)
 
     async def check_connection(
@@ -378,21 +377,44 @@ class Toolbox:
     # Discovery
 
     def search(
-        self, query: str, *, limit: int = 10, cursor: str | None = None, integration: str | None = None
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        cursor: str | None = None,
+        integration: str | None = None,
+        toolkit: str | None = None,
+        narrowings: Sequence[Narrowing] = (),
     ) -> dict[str, Any]:
-        """`{items: [{path, description, side_effect, signature?}], total, next}`. Raises ToolError."""
-        return self._discovery.search({"query": query, "limit": limit, "cursor": cursor, "integration": integration})
+        """`{items: [{path, description, side_effect, signature?}], total, next}`. Raises ToolError, and InvalidRequest
+        for a toolkit that there is not."""
+        args = {"query": query, "limit": limit, "cursor": cursor, "integration": integration}
+        return self._discovery.search(args, self.toolkits.view(toolkit, narrowings))
 
-    def describe(self, path: str, *, schemas: bool = False) -> dict[str, Any]:
+    def describe(
+        self,
+        path: str,
+        *,
+        schemas: bool = False,
+        toolkit: str | None = None,
+        narrowings: Sequence[Narrowing] = (),
+    ) -> dict[str, Any]:
         """`{path, description, signature, python, side_effect, effect}`, with `schemas` also the JSON Schemas.
-        Raises ToolError(tool_not_found)."""
-        return self._discovery.describe({"path": path, "schemas": schemas})
+        Raises ToolError(tool_not_found), and InvalidRequest for a toolkit that there is not."""
+        return self._discovery.describe({"path": path, "schemas": schemas}, self.toolkits.view(toolkit, narrowings))
 
     def list_tools(
-        self, *, integration: str | None = None, limit: int = 100, cursor: str | None = None
+        self,
+        *,
+        integration: str | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+        toolkit: str | None = None,
+        narrowings: Sequence[Narrowing] = (),
     ) -> dict[str, Any]:
-        """Every tool that is not blocked, in order of its path, as `search` shows them."""
-        return self._discovery.listing(limit=max(1, limit), cursor=cursor, integration=integration)
+        """Every tool that may be seen, in order of its path, as `search` shows them."""
+        view = self.toolkits.view(toolkit, narrowings)
+        return self._discovery.listing(limit=max(1, limit), cursor=cursor, integration=integration, view=view)
 
     # Secrets
 
@@ -421,29 +443,24 @@ class Toolbox:
         `target` is `*`, an integration that there is, or its `integration.scope.connection`; `pattern` a glob over the
         tool part. Raises InvalidRequest.
         """
-        rule = new_rule(target, pattern, effect, scope=scope, reason=reason)
         async with self._changing:
-            check_target(target, self._registry)
-            await self._policy_store.put_rule(rule.row())
-            self._policy.add(rule)
-        return rule.as_dict() | {"matches": sum(rule.applies(tool) for tool in self._registry.tools())}
+            return await self._rules.add(target, pattern, effect, scope=scope, reason=reason)
 
     async def remove_policy(self, rule_id: str) -> None:
         """Raises NotFound."""
-        if self._policy.get(rule_id) is None:
-            raise NotFound(f"There is no policy {rule_id[:80]!r}.")
-        await self._policy_store.delete_rule(rule_id)
-        self._policy.remove(rule_id)
+        async with self._changing:
+            await self._rules.remove(rule_id)
 
     def policies(self) -> list[dict[str, Any]]:
-        return [rule.as_dict() for rule in self._policy.rules()]
+        return self._rules.all()
 
-    def explain(self, path: str) -> dict[str, Any]:
-        """`{path, side_effect, effect, rule, reason, applying}`; a blocked tool is explained too. Raises ToolError."""
-        tool = self._registry.find(path)
-        if tool is None:
-            raise self._discovery.not_found(path)
-        return self._policy.explain(tool)
+    def explain(self, path: str, *, toolkit: str | None = None, narrowings: Sequence[Narrowing] = ()) -> dict[str, Any]:
+        """See `bridge.explain`; a blocked tool is explained too. Raises ToolError, and InvalidRequest for a toolkit
+        that there is not."""
+        tool, own = self._registry.find(path), self.toolkits.view(None, narrowings)
+        if tool is None or not own.holds(tool):
+            raise self._discovery.not_found(path, own)
+        return explain(tool, self._policy, self.toolkits.view(toolkit, narrowings))
 
     def egress(self) -> dict[str, Any]:
         """The operator's bounds, and every private place that an integration was allowed to reach."""

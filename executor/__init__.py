@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from executor.config import Config
     from executor.executor import Executor
+    from executor.scoped import Scoped
     from runtime.results import RunEvent, RunPage, RunRecord, RunResult, StoredResult
 
 __version__: Final = "0.1.0"
@@ -55,6 +56,7 @@ _HOMES: Final[dict[str, str]] = {
     "RunPage": _RESULTS,
     "RunRecord": _RESULTS,
     "RunResult": _RESULTS,
+    "Scoped": "executor.scoped",
     "StorageFull": _ERRORS,
     "StoredResult": _RESULTS,
     "ToolError": _ERRORS,
@@ -80,6 +82,7 @@ __all__ = [
     "RunPage",
     "RunRecord",
     "RunResult",
+    "Scoped",
     "StorageFull",
     "StoredResult",
     "ToolError",

@@ -66,6 +66,7 @@ async def assemble(home: str | Path | None, config: Config | None) -> AsyncItera
                 _toolbox(settings, ephemeral_key=directory is None),
                 catalog=store.catalog,
                 policies=store.policies,
+                toolkits=store.toolkits,
                 secrets=store.secrets,
                 keys=store.secrets,
                 ranker=_ranker(settings, directory),

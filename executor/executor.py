@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from bridge.calls import CallContext
 from executor.composition import Parts, assemble
-from runtime.results import ReplayReport, RunEvent, RunPage, RunRecord, RunResult, StoredResult
+from executor.scoped import Scoped
+from runtime.results import ReplayReport, RunEvent, RunPage, RunRecord, StoredResult
 
 if TYPE_CHECKING:
     from bridge.proxy import Door
@@ -18,15 +19,12 @@ if TYPE_CHECKING:
     from executor.config import Config
     from executor.keys import Keyring
 
-Language = Literal["typescript", "javascript", "python"]
-Isolation = Literal["shared", "run"]
 
-
-class Executor:
+class Executor(Scoped):
     """A running Executor: workers, catalog, tool proxy and store behind one handle. Made by `Executor.open`."""
 
     def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+        super().__init__(parts)
 
     @classmethod
     @asynccontextmanager
@@ -46,43 +44,6 @@ class Executor:
 
     # Runs
 
-    async def run(
-        self,
-        code: str,
-        *,
-        language: Language | str | None = None,
-        input: Any = None,
-        budgets: Mapping[str, Any] | None = None,
-        toolkit: str | None = None,
-        labels: Mapping[str, str] | Sequence[str] | None = None,
-        wait: bool = True,
-        isolation: Isolation | str | None = None,
-        principal: str = "sdk",
-        idempotency_key: str | None = None,
-    ) -> RunResult:
-        """Run a script. A script that fails is an answer (`status="failed"`), not an exception.
-
-        `language` is `typescript` (the default; plain JavaScript runs as it is), `javascript` or `python`. `input` is
-        JSON data or bytes. With `wait=False` the answer comes as soon as the run's record is durable, with status
-        `queued`. The same `idempotency_key` with the same request gives the run that exists already. Cancelling the
-        task that waits here cancels the run.
-
-        Raises InvalidRequest, PayloadTooLarge (source or input over its budget), Conflict (the idempotency key was used
-        for another request), Overloaded (no place and the queue is full) and StorageFull; in each case nothing ran.
-        """
-        return await self._parts.runs.run(
-            code,
-            language=language,
-            input=input,
-            budgets=budgets,
-            toolkit=toolkit,
-            labels=labels,
-            wait=wait,
-            isolation=isolation,
-            principal=principal,
-            idempotency_key=idempotency_key,
-        )
-
     async def get_run(self, run_id: str) -> RunRecord:
         """The run as it stands now. Raises NotFound."""
         return await self._parts.runs.records.get(run_id)
@@ -94,9 +55,13 @@ class Executor:
         label: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
+        principal: str | None = None,
     ) -> RunPage:
-        """Runs, newest first; `label` is `key` or `key=value`, `limit` 1 to 500. Raises InvalidRequest."""
-        return await self._parts.runs.records.list(status=status, label=label, limit=limit, cursor=cursor)
+        """Runs, newest first; `label` is `key` or `key=value`, `limit` 1 to 500, `principal` whose runs they are.
+        Raises InvalidRequest."""
+        return await self._parts.runs.records.list(
+            status=status, label=label, limit=limit, cursor=cursor, principal=principal
+        )
 
     def events(self, run_id: str, *, after: int = 0) -> AsyncIterator[RunEvent]:
         """The events of a run with a `seq` above `after`: those that happened, then those to come, until `result`.
@@ -288,38 +253,6 @@ class Executor:
         """Seal every secret of this home under a new master key: `{"secrets": n, "damaged": [names]}`. The old key
         stays in the key file, for other homes and for backups, unless `forget_old`. Raises ConfigError, StorageFull."""
         return await self._parts.toolbox.rotate_key(forget=forget_old)
-
-    async def call(
-        self,
-        path: str,
-        args: Any = None,
-        *,
-        meta: bool = False,
-        principal: str = "sdk",
-        door: Door = "sdk",
-        toolkit: str | None = None,
-    ) -> Any:
-        """Call one tool; with `meta`, `{"value", "http"}`. Raises ToolError, the same that a script sees.
-
-        `args` is an object (None: an empty one). Cancelling the waiting task cancels the call.
-        """
-        return await self._parts.runs.call(path, args, meta=meta, principal=principal, door=door, toolkit=toolkit)
-
-    async def search(
-        self, query: str, *, limit: int = 10, cursor: str | None = None, integration: str | None = None
-    ) -> dict[str, Any]:
-        """Ranked tools, the same answer that `tools.search` gives a script: `{"items", "total", "next"}`."""
-        return self._parts.toolbox.search(query, limit=limit, cursor=cursor, integration=integration)
-
-    async def describe(self, path: str, *, schemas: bool = False) -> dict[str, Any]:
-        """Signature and docs of one tool, as in a script. Raises ToolError(tool_not_found) with suggestions."""
-        return self._parts.toolbox.describe(path, schemas=schemas)
-
-    async def tools(
-        self, *, integration: str | None = None, limit: int = 100, cursor: str | None = None
-    ) -> dict[str, Any]:
-        """The tools that a caller may see, by path: `{"items", "total", "next"}`."""
-        return self._parts.toolbox.list_tools(integration=integration, limit=limit, cursor=cursor)
 
     @property
     def toolbox(self) -> Toolbox:

@@ -12,9 +12,14 @@ import re
 import secrets
 import time
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, Protocol
 
 from bridge.wire.errors import Conflict, InvalidRequest, NotFound
+
+Need = Literal["run", "read", "admin"]
+"""What an operation asks of a key: to run scripts and call tools, to see what is not its own, to change the home."""
+Level = Literal["full", "run", "read", "admin"]
 
 PREFIX: Final = "exk_"
 REFRESH_S: Final = 1.0
@@ -26,6 +31,26 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _NOBODY: Final = bytes(32)
 
 
+LEVELS: Final[dict[str, frozenset[Need]]] = {
+    "full": frozenset({"run", "read", "admin"}),
+    "run": frozenset({"run"}),
+    "read": frozenset({"read"}),
+    "admin": frozenset({"read", "admin"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a key may do, and the toolkit that it is tied to. A level that is not known permits nothing."""
+
+    level: str = "full"
+    toolkit: str | None = None
+
+    def allows(self, *needs: Need) -> bool:
+        """Whether one of `needs` is permitted."""
+        return not LEVELS.get(self.level, frozenset()).isdisjoint(needs)
+
+
 class KeyRow(NamedTuple):
     """A key as stored. Times are Unix seconds; `digest` is the SHA-256 of the whole key."""
 
@@ -35,14 +60,18 @@ class KeyRow(NamedTuple):
     created_at: float
     last_used_at: float | None
     revoked_at: float | None
+    access: str = "full"
+    toolkit: str | None = None
 
 
 class KeyStore(Protocol):
     """Where keys are kept. Rows are plain tuples in the order of `KeyRow`."""
 
-    async def add_key(self, id: str, name: str, digest: bytes, created_at: float) -> None: ...
+    async def add_key(
+        self, id: str, name: str, digest: bytes, created_at: float, access: str, toolkit: str | None
+    ) -> None: ...
 
-    async def list_keys(self) -> list[tuple[str, str, bytes, float, float | None, float | None]]: ...
+    async def list_keys(self) -> list[tuple[str, str, bytes, float, float | None, float | None, str, str | None]]: ...
 
     async def revoke_key(self, id: str, revoked_at: float) -> None: ...
 
@@ -66,8 +95,18 @@ class Keyring:
         self._reading = asyncio.Lock()
         self._used_at: dict[str, float] = {}
 
-    async def create(self, name: str) -> tuple[KeyRow, str]:
-        """A new key and its only showing. Raises InvalidRequest for an unusable name, Conflict for one in use."""
+    async def create(self, name: str, *, access: Level | None = None, toolkit: str | None = None) -> tuple[KeyRow, str]:
+        """A new key and its only showing. `access` is `full` unless a toolkit is given, which is for `run` alone: who
+        may read or change everything is not narrowed by a toolkit.
+
+        Raises InvalidRequest for an unusable name, an access that there is not or that is none for a toolkit, Conflict
+        for a name in use. Whether the toolkit exists is for the caller to see; one that does not holds no tool.
+        """
+        level = access or ("full" if toolkit is None else "run")
+        if level not in LEVELS:
+            raise InvalidRequest(f"{str(level)[:40]!r} is not an access", hint=f"use one of {', '.join(LEVELS)}")
+        if toolkit is not None and level != "run":
+            raise InvalidRequest("a key that is tied to a toolkit has the access run, and no other")
         if not _NAME.fullmatch(name):
             raise InvalidRequest(
                 f"{name!r} is not a key name", hint="use letters, digits, '.', '_', '@' and '-', 64 at most"
@@ -75,8 +114,9 @@ class Keyring:
         if any(row.name == name for row in await self.list() if row.revoked_at is None):
             raise Conflict(f"a key named {name!r} exists", hint="revoke it first, or choose another name")
         key = PREFIX + secrets.token_urlsafe(32)
-        row = KeyRow(f"key_{secrets.token_hex(6)}", name, digest_of(key.encode()), time.time(), None, None)
-        await self._store.add_key(row.id, row.name, row.digest, row.created_at)
+        digest = digest_of(key.encode())
+        row = KeyRow(f"key_{secrets.token_hex(6)}", name, digest, time.time(), None, None, level, toolkit)
+        await self._store.add_key(row.id, row.name, row.digest, row.created_at, level, toolkit)
         self._read_at = None
         return row, key
 

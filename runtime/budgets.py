@@ -77,6 +77,11 @@ class Budgets(NamedTuple):
         )
 
 
+def lowered(budgets: Budgets, ceilings: Mapping[str, int]) -> Budgets:
+    """`budgets` with nothing above `ceilings`."""
+    return budgets._replace(**{name: min(getattr(budgets, name), ceiling) for name, ceiling in ceilings.items()})
+
+
 class Spent(NamedTuple):
     """A limit that ended a run, as the answer reports it."""
 

@@ -177,6 +177,7 @@ class Live:
             calls=_pack(out.calls) if over and out.calls else _EMPTY_LIST,
             timeline=_pack(out.timeline),
             image=self.driver.image or None,
+            narrowings=json.dumps([one.as_dict() for one in request.narrowings]) if request.narrowings else "[]",
         )
 
     def _stop_clocks(self) -> None:

@@ -29,7 +29,9 @@ class Records:
             return live.record()
         return await self.of(await self._stored(run_id))
 
-    async def list(self, *, status: str | None, label: str | None, limit: int, cursor: str | None) -> RunPage:
+    async def list(
+        self, *, status: str | None, label: str | None, limit: int, cursor: str | None, principal: str | None = None
+    ) -> RunPage:
         if status is not None and status not in STATUSES:
             raise InvalidRequest(f"{str(status)[:64]!r} is not a status", hint=f"use one of {', '.join(STATUSES)}")
         if type(limit) is not int or not 1 <= limit <= MAX_PAGE:
@@ -39,7 +41,7 @@ class Records:
         if label is not None:
             key, given, value = label.partition("=")
             wanted = (key, value if given else None)
-        rows = await self._store.page(status=status, label=wanted, limit=limit + 1, before=before)
+        rows = await self._store.page(status=status, label=wanted, limit=limit + 1, before=before, principal=principal)
         more = str(rows[limit - 1].n) if len(rows) > limit else None
         return RunPage([self._listed(row) for row in rows[:limit]], more)
 

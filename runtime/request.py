@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from bridge.view import Narrowing
 from bridge.wire import codec
 from bridge.wire.errors import InvalidRequest, PayloadTooLarge, Unserializable
-from runtime.budgets import BudgetPolicy, Budgets
+from runtime.budgets import BudgetPolicy, Budgets, lowered
 
 LANGUAGES: Final = ("typescript", "javascript", "python")
 ISOLATIONS: Final = ("shared", "run")
@@ -34,6 +35,7 @@ class RunRequest:
     input_value: Any
     budgets: Budgets
     toolkit: str | None
+    narrowings: tuple[Narrowing, ...]
     labels: dict[str, str]
     isolation: str
     principal: str
@@ -42,7 +44,15 @@ class RunRequest:
 
     def fingerprint(self) -> str:
         """The SHA-256 of everything that makes two requests the same request."""
-        parts = [self.language, self.source_sha256, self.isolation, self.toolkit, list(self.budgets), self.labels]
+        parts: list[Any] = [
+            self.language,
+            self.source_sha256,
+            self.isolation,
+            self.toolkit,
+            list(self.budgets),
+            self.labels,
+        ]
+        parts += [one.as_dict() for one in self.narrowings]
         packed = json.dumps(parts, sort_keys=True).encode()
         return hashlib.sha256(packed + self.input).hexdigest()
 
@@ -55,7 +65,9 @@ def checked(
     language: Any,
     input: Any,
     budgets: Any,
+    ceilings: Mapping[str, int] | None,
     toolkit: Any,
+    narrowings: tuple[Narrowing, ...],
     labels: Any,
     isolation: Any,
     default_isolation: str,
@@ -64,7 +76,7 @@ def checked(
 ) -> RunRequest:
     """The request, ready to run. Raises InvalidRequest and PayloadTooLarge (source or input over its budget)."""
     chosen = _one_of("language", language, languages, "typescript")
-    given = policy.resolve(budgets, chosen)
+    given = lowered(policy.resolve(budgets, chosen), ceilings or {})
     source = _source(code)
     if len(source) > given.source_bytes:
         raise PayloadTooLarge(
@@ -87,6 +99,7 @@ def checked(
         input_value=input,
         budgets=given,
         toolkit=_text("toolkit", toolkit, MAX_NAME),
+        narrowings=narrowings,
         labels=_NO_LABELS if labels is None else _labels(labels),
         isolation=_one_of("isolation", isolation, ISOLATIONS, default_isolation),
         principal=principal,

@@ -13,6 +13,7 @@ import structlog
 from bridge.calls import CallContext, CallOutcome, CallRecord, Door
 from bridge.proxy import ToolProxy
 from bridge.traces import traced
+from bridge.view import Narrowing
 from bridge.wire.errors import Conflict, Overloaded, RequestRefused, StorageFull
 from runtime import run
 from runtime.budgets import BudgetPolicy
@@ -79,6 +80,7 @@ class Runs:
             principal=principal,
             **asked,
         )
+        self._proxy.check_view(request.toolkit, request.narrowings)
         if request.idempotency_key is None:
             live = await self._accept(request, durable=not wait)
             return await self._attend(live) if wait else live.answer()
@@ -100,9 +102,20 @@ class Runs:
         """See `Executor.replay_run`."""
         return await self._replays.replay(await self.records.row(run_id))
 
-    async def call(self, path: str, args: Any, *, meta: bool, principal: str, door: Door, toolkit: str | None) -> Any:
+    async def call(
+        self,
+        path: str,
+        args: Any,
+        *,
+        meta: bool,
+        principal: str,
+        door: Door,
+        toolkit: str | None,
+        narrowings: tuple[Narrowing, ...] = (),
+    ) -> Any:
         """See `Executor.call`."""
-        context = CallContext(principal=principal, door=door, toolkit=toolkit)
+        self._proxy.check_view(toolkit, narrowings)
+        context = CallContext(principal=principal, door=door, toolkit=toolkit, narrowings=narrowings)
         outcome: CallOutcome = await self._proxy.call(
             context, path, {} if args is None else args, meta=meta, journal=_Direct(self._store)
         )
@@ -255,6 +268,7 @@ class Runs:
             principal=request.principal,
             door="script",
             toolkit=request.toolkit,
+            narrowings=request.narrowings,
             args_bytes=request.budgets.call_args_bytes,
             value_bytes=request.budgets.call_value_bytes,
             deadline=asyncio.get_running_loop().time() + request.budgets.wall_ms / 1000,

@@ -60,6 +60,13 @@ _COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "remove": ("policy:remove", "Remove a rule."),
         "explain": ("policy:explain", "Say which rule decides for a tool."),
     },
+    "toolkit": {
+        "create": ("toolkit:create", "Make a named subset of the tools."),
+        "list": ("toolkit:list_toolkits", "List the toolkits."),
+        "show": ("toolkit:show", "Show a toolkit."),
+        "update": ("toolkit:update", "Replace parts of a toolkit."),
+        "remove": ("toolkit:remove", "Remove a toolkit."),
+    },
     "key": {
         "create": ("key:create", "Make a key for the HTTP API; it is shown once."),
         "list": ("key:list_keys", "List the keys."),
@@ -84,6 +91,7 @@ _GROUPS: Final[dict[str, str]] = {
     "connections": "The accounts that are connected.",
     "secret": "Secrets that connections use.",
     "policy": "Rules that decide calls.",
+    "toolkit": "Named subsets of the tools, to run with.",
     "key": "Keys of the HTTP API.",
     "runs": "Runs that were made.",
     "images": "The guest images.",

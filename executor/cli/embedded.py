@@ -34,15 +34,16 @@ class Embedded:
         answer = await self.executor.run(code, principal="cli", **given)
         return answer.as_dict()
 
-    async def call(self, path: str, args: Mapping[str, Any], *, meta: bool) -> Any:
-        value = await self.executor.call(path, values.from_json(dict(args)), meta=meta, principal="cli", door="cli")
+    async def call(self, path: str, args: Mapping[str, Any], *, meta: bool, toolkit: str | None) -> Any:
+        given = values.from_json(dict(args))
+        value = await self.executor.call(path, given, meta=meta, principal="cli", door="cli", toolkit=toolkit)
         return values.to_json(value)
 
     async def search(self, query: str, **options: Any) -> dict[str, Any]:
         return await self.executor.search(query, **options)
 
-    async def describe(self, path: str) -> dict[str, Any]:
-        return self.toolbox.describe(path)
+    async def describe(self, path: str, *, toolkit: str | None) -> dict[str, Any]:
+        return self.toolbox.describe(path, toolkit=toolkit)
 
     async def list_tools(self, **options: Any) -> dict[str, Any]:
         return self.toolbox.list_tools(**options)
@@ -97,8 +98,23 @@ class Embedded:
     async def remove_policy(self, rule_id: str) -> None:
         await self.toolbox.remove_policy(rule_id)
 
-    async def explain(self, path: str) -> dict[str, Any]:
-        return self.toolbox.explain(path)
+    async def explain(self, path: str, *, toolkit: str | None) -> dict[str, Any]:
+        return self.toolbox.explain(path, toolkit=toolkit)
+
+    async def toolkits(self) -> list[dict[str, Any]]:
+        return self.toolbox.toolkits.all()
+
+    async def toolkit(self, name: str) -> dict[str, Any]:
+        return self.toolbox.toolkits.show(name)
+
+    async def create_toolkit(self, name: str, **parts: Any) -> dict[str, Any]:
+        return await self.toolbox.toolkits.create(name, **parts)
+
+    async def update_toolkit(self, name: str, **parts: Any) -> dict[str, Any]:
+        return await self.toolbox.toolkits.update(name, **parts)
+
+    async def remove_toolkit(self, name: str) -> None:
+        await self.toolbox.toolkits.remove(name)
 
     async def list_runs(self, **options: Any) -> dict[str, Any]:
         return (await self.executor.list_runs(**options)).as_dict()

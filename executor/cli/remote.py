@@ -44,15 +44,16 @@ class Remote:
         body = {key: value for key, value in options.items() if value is not None}
         return await self._dict("POST", "/run", {"code": code} | body)
 
-    async def call(self, path: str, args: Mapping[str, Any], *, meta: bool) -> Any:
-        answer = await self._dict("POST", f"/tools/{quote(path, safe='')}/call", {"args": dict(args), "meta": meta})
+    async def call(self, path: str, args: Mapping[str, Any], *, meta: bool, toolkit: str | None) -> Any:
+        body = {"args": dict(args), "meta": meta, "toolkit": toolkit}
+        answer = await self._dict("POST", f"/tools/{quote(path, safe='')}/call", body)
         return answer if meta else answer["value"]
 
     async def search(self, query: str, **options: Any) -> dict[str, Any]:
         return await self._dict("GET", "/tools", query={"query": query} | options)
 
-    async def describe(self, path: str) -> dict[str, Any]:
-        return await self._dict("GET", f"/tools/{quote(path, safe='')}")
+    async def describe(self, path: str, *, toolkit: str | None) -> dict[str, Any]:
+        return await self._dict("GET", f"/tools/{quote(path, safe='')}", query={"toolkit": toolkit})
 
     async def list_tools(self, **options: Any) -> dict[str, Any]:
         return await self._dict("GET", "/tools", query=options)
@@ -114,8 +115,24 @@ class Remote:
     async def remove_policy(self, rule_id: str) -> None:
         await self._ask("DELETE", f"/policies/{quote(rule_id, safe='')}")
 
-    async def explain(self, path: str) -> dict[str, Any]:
-        return await self._dict("POST", "/policies/explain", {"path": path})
+    async def explain(self, path: str, *, toolkit: str | None) -> dict[str, Any]:
+        return await self._dict("POST", "/policies/explain", {"path": path, "toolkit": toolkit})
+
+    async def toolkits(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = (await self._dict("GET", "/toolkits"))["toolkits"]
+        return found
+
+    async def toolkit(self, name: str) -> dict[str, Any]:
+        return await self._dict("GET", f"/toolkits/{quote(name, safe='')}")
+
+    async def create_toolkit(self, name: str, **parts: Any) -> dict[str, Any]:
+        return await self._dict("POST", "/toolkits", {"name": name} | _toolkit(parts))
+
+    async def update_toolkit(self, name: str, **parts: Any) -> dict[str, Any]:
+        return await self._dict("PUT", f"/toolkits/{quote(name, safe='')}", _toolkit(parts))
+
+    async def remove_toolkit(self, name: str) -> None:
+        await self._ask("DELETE", f"/toolkits/{quote(name, safe='')}")
 
     async def list_runs(self, **options: Any) -> dict[str, Any]:
         return await self._dict("GET", "/runs", query=options)
@@ -182,6 +199,13 @@ def _error_of(answer: httpx2.Response) -> RemoteError:
     if answer.status_code == 401:
         error.hint = "put a key in EXECUTOR_KEY; `executor key create` on the server's machine makes one"
     return error
+
+
+def _toolkit(parts: Mapping[str, Any]) -> dict[str, Any]:
+    given = {key: value for key, value in parts.items() if value is not None}
+    if "rules" in given:
+        given["rules"] = [{"pattern": pattern, "effect": effect} for pattern, effect in given["rules"]]
+    return given
 
 
 def _document(source: str | Path) -> Any:

@@ -17,6 +17,7 @@ from executor.http.routes.integrations import Integrations
 from executor.http.routes.meta import Meta
 from executor.http.routes.policies import Policies
 from executor.http.routes.runs import Runs
+from executor.http.routes.toolkits import Toolkits
 from executor.http.routes.tools import Tools
 from executor.http.settings import EdgeSettings
 
@@ -36,6 +37,7 @@ def operations_of(executor: Executor, metrics: Metrics) -> list[Operation]:
         *Tools(executor).operations(),
         *Integrations(executor).operations(),
         *Policies(executor).operations(),
+        *Toolkits(executor).operations(),
         *Meta(executor, metrics, document).operations(),
     ]
     return operations

@@ -10,7 +10,7 @@ from typing import Final
 
 from bridge.wire.errors import Unauthorized
 from executor.http.answers import TooManyRequests
-from executor.keys import Keyring
+from executor.keys import Keyring, KeyRow
 
 BURST: Final = 20
 PER_SECOND: Final = 2.0
@@ -29,8 +29,8 @@ class Doorkeeper:
         self._clock = clock
         self._patience: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    async def admit(self, headers: Iterable[tuple[bytes, bytes]], query: bytes, address: str) -> str:
-        """The id of the key that came with a request.
+    async def admit(self, headers: Iterable[tuple[bytes, bytes]], query: bytes, address: str) -> KeyRow:
+        """The key that came with a request.
 
         Raises Unauthorized when there is not exactly one valid key, and TooManyRequests when `address` has sent too
         many wrong ones. A right key is let in however many wrong ones came from its address.
@@ -45,7 +45,7 @@ class Doorkeeper:
                 "a valid key is required",
                 hint="send `Authorization: Bearer exk_…`; `executor key create` makes a key",
             )
-        return row.id
+        return row
 
     def _lose_patience(self, address: str) -> None:
         now = self._clock()

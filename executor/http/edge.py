@@ -38,7 +38,7 @@ from executor.http.answers import (
 from executor.http.auth import Doorkeeper
 from executor.http.metrics import Metrics
 from executor.http.settings import EdgeSettings
-from executor.keys import Keyring
+from executor.keys import Access, Keyring
 
 log = structlog.get_logger("executor.http")
 
@@ -64,13 +64,14 @@ _JSON_TYPE: Final = re.compile(rb'application/json(?:\s*;\s*charset="?utf-8"?)?'
 @dataclass(frozen=True, slots=True)
 class Admitted:
     """What the edge found out. `body` is the parsed JSON, `NO_BODY`, `UNREAD`, or bytes where another parser stands
-    behind (`EdgeSettings.raw`); `principal` is a key's id or `anonymous`.
+    behind (`EdgeSettings.raw`); `principal` is a key's id or `anonymous`, `access` what it may do.
 
     `holds_bytes` says that the body may hold a `{"$bytes": …}`: most hold none, and need no search for it.
     """
 
     principal: str
     known: bool
+    access: Access
     body: Any
     holds_bytes: bool = False
 
@@ -142,26 +143,27 @@ class Edge:
         request.check_host(self.settings)
         request.check_origin(self.settings)
         request.check_format()
-        principal, known = await self._principal(request)
+        principal, known, access = await self._principal(request)
         if not request.has_body:
-            return Admitted(principal, known, NO_BODY)
+            return Admitted(principal, known, access, NO_BODY)
         if request.method not in WITH_BODY:
-            return Admitted(principal, known, UNREAD)
+            return Admitted(principal, known, access, UNREAD)
         data = await self._body(request)
         if request.scope["path"] in self.settings.raw:
-            return Admitted(principal, known, bytes(data))
+            return Admitted(principal, known, access, bytes(data))
         nodes = self.settings.body_nodes.get(request.scope["path"], strictjson.MAX_NODES)
         body = strictjson.loads(data, max_nodes=nodes) if data else NO_BODY
-        return Admitted(principal, known, body, _BYTES.search(data) is not None)
+        return Admitted(principal, known, access, body, _BYTES.search(data) is not None)
 
-    async def _principal(self, request: _Request) -> tuple[str, bool]:
+    async def _principal(self, request: _Request) -> tuple[str, bool, Access]:
         if not self.settings.require_key:
-            return "anonymous", True
+            return "anonymous", True, Access()
         if request.scope["path"] in PUBLIC and b"authorization" not in request.headers:
-            return "anonymous", False
+            return "anonymous", False, Access("none")
         client = request.scope.get("client")
         address = client[0] if client else ""
-        return await self.doorkeeper.admit(request.scope["headers"], request.scope["query_string"], address), True
+        key = await self.doorkeeper.admit(request.scope["headers"], request.scope["query_string"], address)
+        return key.id, True, Access(key.access, key.toolkit)
 
     async def _body(self, request: _Request) -> bytearray:
         limit = self.settings.body_limits.get(request.scope["path"], self.settings.body_bytes)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.types import Message, Receive, Scope, Send
 
 from executor.http.edge import ADMITTED, Admitted
+from executor.http.operation import permit
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -33,8 +34,9 @@ class McpEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["operation"] = "mcp"
-        manager = await self._started()
         admitted: Admitted = scope[ADMITTED]
+        permit(admitted.access, ("run",))
+        manager = await self._started()
         scope["user"] = _user(admitted.principal)
         await manager.handle_request(scope, _replayed(admitted.body, receive), send)
 
@@ -71,7 +73,8 @@ def _manager(executor: Executor) -> StreamableHTTPSessionManager:
     from executor.mcp.server import Caller, Door
 
     def caller(ctx: Any) -> Caller:
-        return Caller(principal=ctx.request.scope[ADMITTED].principal)
+        admitted: Admitted = ctx.request.scope[ADMITTED]
+        return Caller(principal=admitted.principal, tied=admitted.access.toolkit)
 
     # Host and Origin were checked at the edge, with the names that the operator allowed.
     return StreamableHTTPSessionManager(

@@ -16,9 +16,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bridge.wire.errors import InvalidRequest
+from bridge.wire.errors import Forbidden, InvalidRequest
 from executor.http.answers import MethodNotAllowed
 from executor.http.edge import ADMITTED, NO_BODY, UNREAD, Admitted
+from executor.keys import Access, Need
 from runtime import values
 
 MAX_QUERY_FIELDS: Final = 32
@@ -32,6 +33,7 @@ class Call:
     receive: Receive
     principal: str
     known: bool
+    access: Access
     params: Mapping[str, str]
     query: Any
     body: Any
@@ -63,7 +65,8 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`refusals` are the statuses of its own errors, beyond those that the edge gives to every request."""
+    """`refusals` are the statuses of its own errors, beyond those that the edge gives to every request. A key needs one
+    of `needs`: what says nothing else changes the home. Without any, every key will do."""
 
     id: str
     method: str
@@ -77,15 +80,18 @@ class Operation:
     headers: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     description: str = ""
     public: bool = False
+    needs: tuple[Need, ...] = ("admin",)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["operation"] = self.id
         admitted: Admitted = scope[ADMITTED]
+        permit(admitted.access, self.needs)
         call = Call(
             scope,
             receive,
             admitted.principal,
             admitted.known,
+            admitted.access,
             scope["path_params"],
             self._query_of(scope["query_string"]),
             self._body_of(admitted.body),
@@ -124,6 +130,15 @@ class Operation:
         if type(body) is not dict:
             raise InvalidRequest("the body must be a JSON object")
         return validated(self.body, body, "field", strict=True)
+
+
+def permit(access: Access, needs: tuple[Need, ...]) -> None:
+    """Raises Forbidden unless `access` has one of `needs`; without any needs, every key will do."""
+    if needs and not access.allows(*needs):
+        raise Forbidden(
+            f"this key may not do that: its access is {access.level}",
+            hint=f"it takes a key with the access {' or '.join(needs)}, or full",
+        )
 
 
 def validated(model: type[BaseModel], value: Mapping[str, Any], noun: str, *, strict: bool) -> BaseModel:

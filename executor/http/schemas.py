@@ -17,6 +17,7 @@ Reference = Annotated[str, StringConstraints(pattern=r"^[a-z]+:[^\x00-\x1f]{1,51
 Cursor = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 Url = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
 Scope = Literal["org", "user"]
+Glob = Annotated[str, StringConstraints(max_length=256, pattern=r"^[A-Za-z0-9_.*-]+$")]
 Effect = Literal["approve", "require_approval", "block"]
 
 
@@ -70,6 +71,7 @@ class CallRequest(Asked):
     """The arguments of one tool call."""
 
     args: dict[str, Any] = Field(default_factory=dict)
+    toolkit: Text | None = Field(default=None, description="Narrows the tools to a named subset.")
     meta: bool = Field(default=False, description="Also answer the HTTP status and headers.")
 
 
@@ -159,7 +161,7 @@ class PolicyRequest(Asked):
     target: Annotated[
         str, StringConstraints(max_length=300, pattern=r"^(\*|[a-z0-9_-]+(\.[a-z0-9_-]+\.[a-z0-9_-]+)?)$")
     ]
-    pattern: Annotated[str, StringConstraints(max_length=256, pattern=r"^[A-Za-z0-9_.*-]+$")] = "*"
+    pattern: Glob = "*"
     effect: Effect
     scope: Scope = "org"
     reason: Annotated[str, StringConstraints(max_length=500)] = ""
@@ -167,6 +169,35 @@ class PolicyRequest(Asked):
 
 class ExplainRequest(Asked):
     path: Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+    toolkit: Text | None = Field(default=None, description="Within this toolkit.")
+
+
+class ToolkitRule(Asked):
+    """What a call of the tools whose path matches needs at least. It can only be stricter than the policies are."""
+
+    pattern: Glob
+    effect: Literal["require_approval", "block"]
+
+
+class ToolkitUpdate(Asked):
+    """The parts to replace."""
+
+    tools: Annotated[list[Glob], Field(min_length=1, max_length=200)] | None = None
+    description: Annotated[str, StringConstraints(max_length=500)] | None = None
+    rules: Annotated[list[ToolkitRule], Field(max_length=200)] | None = None
+
+    def options(self) -> dict[str, Any]:
+        pairs = None if self.rules is None else [(rule.pattern, rule.effect) for rule in self.rules]
+        return {"tools": self.tools, "description": self.description, "rules": pairs}
+
+
+class ToolkitRequest(Asked):
+    """A named subset of the tools: those whose whole path matches one of the patterns."""
+
+    name: Name
+    tools: list[Glob] = Field(min_length=1, max_length=200)
+    description: Annotated[str, StringConstraints(max_length=500)] = ""
+    rules: list[ToolkitRule] = Field(default_factory=list, max_length=200)
 
 
 # Queries
@@ -200,9 +231,11 @@ class ToolsQuery(Asked):
     limit: int = Field(default=50, ge=1, le=500)
     cursor: Cursor | None = None
     integration: Name | None = None
+    toolkit: Text | None = Field(default=None, description="Narrows the tools to a named subset.")
 
 
 class ToolQuery(Asked):
+    toolkit: Text | None = Field(default=None, description="Narrows the tools to a named subset.")
     schemas: bool = Field(default=False, description="Also answer the JSON Schemas.")
 
 
@@ -420,10 +453,36 @@ class PolicyList(Told):
     policies: list[PolicyFacts]
 
 
+class Step(Told):
+    """`auto` is the default of the side effect, `scope` one of the scopes, `view` a toolkit or another narrowing."""
+
+    step: str
+    name: str | None = None
+    effect: Effect | None
+    why: str
+    rules: list[dict[str, Any]]
+
+
 class Explanation(Told):
     path: str
     effect: Effect
     reason: str
+    steps: list[Step]
+
+
+class ToolkitSummary(Told):
+    name: str
+    description: str
+    tools: list[str]
+    rules: list[ToolkitRule]
+
+
+class ToolkitFacts(ToolkitSummary):
+    holds: int = Field(description="How many tools it is now.")
+
+
+class ToolkitList(Told):
+    toolkits: list[ToolkitSummary]
 
 
 class Health(Told):

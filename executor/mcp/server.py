@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
     from executor.executor import Executor
+    from executor.scoped import Scoped
 
 PROMPT: Final = "write_a_script"
 PROGRESS_S: Final = 5.0
@@ -29,10 +30,11 @@ PROGRESS_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, and through which toolkit."""
+    """Who asks, through which toolkit, and the one that their key is tied to."""
 
     principal: str = "mcp"
     toolkit: str | None = None
+    tied: str | None = None
 
 
 class Door:
@@ -64,6 +66,9 @@ class Door:
             on_get_prompt=self._get_prompt,
         )
 
+    def _within(self, caller: Caller) -> Scoped:
+        return self._executor if caller.tied is None else self._executor.scope(toolkit=caller.tied)
+
     def _integrations(self) -> list[str]:
         return [one["name"] for one in self._executor.toolbox.integrations()]
 
@@ -87,7 +92,7 @@ class Door:
             return render.failed(e)
 
     async def _run_code(self, caller: Caller, asked: definitions.RunCode) -> types.CallToolResult:
-        answer = await self._executor.run(
+        answer = await self._within(caller).run(
             asked.code,
             language=asked.language,
             input=values.from_json(asked.input),
@@ -100,19 +105,26 @@ class Door:
     async def _search(self, caller: Caller, asked: definitions.Search) -> types.CallToolResult:
         if not asked.query.strip():
             return render.found(
-                await self._executor.tools(integration=asked.integration, limit=asked.limit, cursor=asked.cursor)
+                await self._within(caller).tools(
+                    integration=asked.integration, limit=asked.limit, cursor=asked.cursor, toolkit=caller.toolkit
+                )
             )
         return render.found(
-            await self._executor.search(
-                asked.query, limit=asked.limit, cursor=asked.cursor, integration=asked.integration
+            await self._within(caller).search(
+                asked.query,
+                limit=asked.limit,
+                cursor=asked.cursor,
+                integration=asked.integration,
+                toolkit=caller.toolkit,
             )
         )
 
     async def _describe(self, caller: Caller, asked: definitions.Describe) -> types.CallToolResult:
-        return render.described(await self._executor.describe(asked.path, schemas=asked.schemas))
+        told = await self._within(caller).describe(asked.path, schemas=asked.schemas, toolkit=caller.toolkit)
+        return render.described(told)
 
     async def _execute(self, caller: Caller, asked: definitions.Execute) -> types.CallToolResult:
-        value = await self._executor.call(
+        value = await self._within(caller).call(
             asked.path,
             values.from_json(asked.arguments),
             principal=caller.principal,

@@ -28,7 +28,8 @@ class Retention:
 
 
 class RunRow(NamedTuple):
-    """A run as stored. JSON columns are text; `input`, `result`, `logs`, `emitted`, `calls`, `timeline` are msgpack."""
+    """A run as stored. JSON columns are text; `narrowings` are `bridge.view.Narrowing`s. `input`, `result`, `logs`,
+    `emitted`, `calls` and `timeline` are msgpack."""
 
     n: int
     id: str
@@ -60,6 +61,7 @@ class RunRow(NamedTuple):
     calls: bytes
     timeline: bytes
     image: str | None = None
+    narrowings: str = "[]"
 
 
 class CallRow(NamedTuple):
@@ -175,13 +177,22 @@ class RunStore:
         return [json.loads(facts) for (facts,) in rows]
 
     async def page(
-        self, *, status: str | None, label: tuple[str, str | None] | None, limit: int, before: int | None
+        self,
+        *,
+        status: str | None,
+        label: tuple[str, str | None] | None,
+        limit: int,
+        before: int | None,
+        principal: str | None = None,
     ) -> list[RunRow]:
         """Up to `limit` runs, newest first, without their large columns; all numbers below `before`."""
         where, values = ["1"], list[Any]()
         if status is not None:
             where.append("status = ?")
             values.append(status)
+        if principal is not None:
+            where.append("principal = ?")
+            values.append(principal)
         if before is not None:
             where.append("n < ?")
             values.append(before)

@@ -13,6 +13,7 @@ from runtime.store.policies import Policies
 from runtime.store.runs import Retention, RunStore
 from runtime.store.secrets import Secrets
 from runtime.store.sqlite import Database
+from runtime.store.toolkits import Toolkits
 
 FILE: Final = "executor.db"
 
@@ -26,6 +27,7 @@ class Store:
         self.keys = Keys(database)
         self.catalog = Catalog(database)
         self.policies = Policies(database)
+        self.toolkits = Toolkits(database)
         self.secrets = Secrets(database)
         self.lost = 0
         """Runs that were in progress when the host of this home last stopped."""

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from bridge.policy import Glob
+from bridge.glob import Glob
 from bridge.toolbox import Toolbox
 from bridge.wire.errors import ConfigError, Conflict, InvalidRequest, ToolError
 from catalog import address

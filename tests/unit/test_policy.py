@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.policy import DEFAULTS, SEVERITY, Glob, Policy, Rule, decide, new_rule, read_rule
+from bridge.glob import Glob
+from bridge.policy import DEFAULTS, SEVERITY, Policy, Rule, decide, new_rule, read_rule
 from bridge.toolbox import Toolbox
 from bridge.wire.errors import ConfigError, InvalidRequest, ToolError
 from catalog.model import Tool, ToolSpec

@@ -29,8 +29,8 @@ async def test_keys_are_kept_as_digests_and_a_live_name_is_used_once(store: Stor
     await store.keys.add_key("key_2", "ci", b"\x02" * 32, 2.0)
     await store.keys.mark_key_used("key_2", 5.0)
     assert await store.keys.list_keys() == [
-        ("key_1", "ci", b"\x01" * 32, 1.0, None, 3.0),
-        ("key_2", "ci", b"\x02" * 32, 2.0, 5.0, None),
+        ("key_1", "ci", b"\x01" * 32, 1.0, None, 3.0, "full", None),
+        ("key_2", "ci", b"\x02" * 32, 2.0, 5.0, None, "full", None),
     ]
 
 

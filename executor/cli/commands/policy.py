@@ -77,13 +77,15 @@ async def remove(rule_id: str, /, *, where: Where = HERE) -> None:
     output.say(f"✔ removed {rule_id}", "good")
 
 
-async def explain(path: str, /, *, json: Flag = False, where: Where = HERE) -> None:
-    """Say which rule decides for a tool.
+async def explain(path: str, /, *, toolkit: str | None = None, json: Flag = False, where: Where = HERE) -> None:
+    """Say what happens to a call of a tool, which rule decides, and why.
 
     Parameters
     ----------
     path
         The tool.
+    toolkit
+        Within this toolkit.
     json
         Print the answer as JSON.
     """
@@ -92,15 +94,28 @@ async def explain(path: str, /, *, json: Flag = False, where: Where = HERE) -> N
     from executor.cli import output
 
     async with open_session(where) as session:
-        told = await session.explain(path)
+        told = await session.explain(path, toolkit=toolkit)
     if json:
         output.print_json(told)
         return
     output.out.print(Text.assemble((told["effect"], _STYLES.get(told["effect"], "")), "  ", (path, "name")))
     output.out.print(Text(f"  {told['reason']}", style="quiet"))
-    if told.get("applying"):
-        output.out.print()
-        output.out.print(_rows(told["applying"]))
+    output.out.print()
+    for number, step in enumerate(told["steps"], 1):
+        name = f"scope {step['name']}" if step["step"] == "scope" else step.get("name") or step["step"]
+        effect = step["effect"] or "—"
+        output.out.print(
+            Text.assemble(
+                (f"{number}. ", "quiet"),
+                name,
+                "  ",
+                (effect, _STYLES.get(effect, "quiet")),
+                (f"  {step['why']}", "quiet"),
+            )
+        )
+        for rule in step["rules"]:
+            where_to = f"{rule['target']} " if "target" in rule else ""
+            output.out.print(Text(f"     {rule['effect']} {where_to}{rule['pattern']}  ({rule['id']})", style="quiet"))
 
 
 def _rows(rules: list[dict[str, Any]]) -> Any:

@@ -8,7 +8,9 @@ from executor.cli.options import HERE, Flag, UsageError, Where, read_json
 from executor.cli.session import open_session
 
 
-async def call(path: str, args: str = "{}", /, *, meta: Flag = False, where: Where = HERE) -> None:
+async def call(
+    path: str, args: str = "{}", /, *, meta: Flag = False, toolkit: str | None = None, where: Where = HERE
+) -> None:
     """Call one tool and print its value as JSON.
 
     Parameters
@@ -19,6 +21,8 @@ async def call(path: str, args: str = "{}", /, *, meta: Flag = False, where: Whe
         Its arguments: a JSON object, @file, or @- for standard input.
     meta
         Also print the HTTP status and headers.
+    toolkit
+        Only if this toolkit holds it.
     """
     from executor.cli import output
 
@@ -26,7 +30,7 @@ async def call(path: str, args: str = "{}", /, *, meta: Flag = False, where: Whe
     if not isinstance(given, dict):
         raise UsageError("the arguments must be a JSON object", hint="""such as '{"id": 7}'""")
     async with open_session(where) as session:
-        output.print_value(await session.call(path, given, meta=meta))
+        output.print_value(await session.call(path, given, meta=meta, toolkit=toolkit))
 
 
 async def search(
@@ -36,6 +40,7 @@ async def search(
     limit: int = 10,
     integration: str | None = None,
     cursor: str | None = None,
+    toolkit: str | None = None,
     json: Flag = False,
     where: Where = HERE,
 ) -> None:
@@ -51,11 +56,13 @@ async def search(
         Only tools of this integration.
     cursor
         Go on where another page ended.
+    toolkit
+        Only tools of this toolkit.
     json
         Print the answer as JSON.
     """
     async with open_session(where) as session:
-        found = await session.search(query, limit=limit, integration=integration, cursor=cursor)
+        found = await session.search(query, limit=limit, integration=integration, cursor=cursor, toolkit=toolkit)
     _show(found, json)
 
 
@@ -64,6 +71,7 @@ async def list_tools(
     integration: str | None = None,
     limit: int = 100,
     cursor: str | None = None,
+    toolkit: str | None = None,
     json: Flag = False,
     where: Where = HERE,
 ) -> None:
@@ -77,21 +85,25 @@ async def list_tools(
         How many to show.
     cursor
         Go on where another page ended.
+    toolkit
+        Only tools of this toolkit.
     json
         Print the answer as JSON.
     """
     async with open_session(where) as session:
-        found = await session.list_tools(integration=integration, limit=limit, cursor=cursor)
+        found = await session.list_tools(integration=integration, limit=limit, cursor=cursor, toolkit=toolkit)
     _show(found, json)
 
 
-async def describe(path: str, /, *, json: Flag = False, where: Where = HERE) -> None:
+async def describe(path: str, /, *, toolkit: str | None = None, json: Flag = False, where: Where = HERE) -> None:
     """Show a tool's signature and docs.
 
     Parameters
     ----------
     path
         The tool, such as petstore.org.main.getPetById.
+    toolkit
+        As it is in this toolkit.
     json
         Print the answer as JSON.
     """
@@ -101,7 +113,7 @@ async def describe(path: str, /, *, json: Flag = False, where: Where = HERE) -> 
     from executor.cli import output
 
     async with open_session(where) as session:
-        tool = await session.describe(path)
+        tool = await session.describe(path, toolkit=toolkit)
     if json:
         output.print_json(tool)
         return

@@ -123,6 +123,7 @@ class Integrations:
                 "List integrations",
                 self.index,
                 {200: Answer("Every integration and its connections.", schemas.IntegrationList)},
+                needs=("read",),
             ),
             Operation(
                 "addIntegration",
@@ -142,6 +143,7 @@ class Integrations:
                 self.show,
                 {200: Answer("The integration.", schemas.IntegrationFacts)},
                 (404,),
+                needs=("read",),
             ),
             Operation(
                 "removeIntegration",
@@ -160,6 +162,7 @@ class Integrations:
                 self.connections,
                 {200: Answer("Every account, with the references of its secrets.", schemas.ConnectionList)},
                 query=schemas.ConnectionsQuery,
+                needs=("read",),
             ),
             Operation(
                 "getConnection",
@@ -169,6 +172,7 @@ class Integrations:
                 self.connection,
                 {200: Answer("The account.", schemas.ConnectionFacts)},
                 (404,),
+                needs=("read",),
             ),
             Operation(
                 "checkConnection",
@@ -206,6 +210,7 @@ class Integrations:
                 self.secrets,
                 {200: Answer("Names, never values.", schemas.SecretList)},
                 query=schemas.ScopeQuery,
+                needs=("read",),
             ),
             Operation(
                 "setSecret",

@@ -26,7 +26,7 @@ class Meta:
 
     async def health(self, call: Call) -> Response:
         facts = self.executor.health()
-        if not call.known:
+        if not call.access.allows("read"):
             facts = {"status": facts["status"], "isolation": {"level": facts["isolation"].get("level")}}
         return json_answer(facts, 200 if facts["status"] == "ok" else 503, {"cache-control": "no-store"})
 
@@ -41,10 +41,14 @@ class Meta:
             200: Answer("All is well.", schemas.Health),
             503: Answer("Something the service needs is not there.", schemas.Health),
         }
-        about = "Without a key: the status and the isolation level. With one: everything."
+        about = "Without a key: the status and the isolation level. With one that may read: everything."
         return [
-            Operation("health", "GET", "/health", "Health", self.health, health, description=about, public=True),
-            Operation("healthz", "GET", "/healthz", "Health", self.health, health, description=about, public=True),
+            Operation(
+                "health", "GET", "/health", "Health", self.health, health, description=about, public=True, needs=()
+            ),
+            Operation(
+                "healthz", "GET", "/healthz", "Health", self.health, health, description=about, public=True, needs=()
+            ),
             Operation(
                 "metrics",
                 "GET",
@@ -52,8 +56,15 @@ class Meta:
                 "Metrics for Prometheus",
                 self.show_metrics,
                 {200: Answer("Text exposition format.", media_type="text/plain")},
+                needs=("read",),
             ),
             Operation(
-                "openapi", "GET", "/openapi.json", "This description", self.openapi, {200: Answer("OpenAPI 3.1.")}
+                "openapi",
+                "GET",
+                "/openapi.json",
+                "This description",
+                self.openapi,
+                {200: Answer("OpenAPI 3.1.")},
+                needs=(),
             ),
         ]

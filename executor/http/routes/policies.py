@@ -34,7 +34,7 @@ class Policies:
 
     async def explain(self, call: Call) -> Response:
         body: schemas.ExplainRequest = call.body
-        return json_answer(self.toolbox.explain(body.path))
+        return json_answer(self.toolbox.explain(body.path, toolkit=body.toolkit))
 
     def operations(self) -> list[Operation]:
         return [
@@ -45,6 +45,7 @@ class Policies:
                 "List the rules",
                 self.index,
                 {200: Answer("Every rule.", schemas.PolicyList)},
+                needs=("read",),
             ),
             Operation(
                 "addPolicy",
@@ -73,5 +74,6 @@ class Policies:
                 {200: Answer("The decision and the rules that apply.", schemas.Explanation)},
                 (404,),
                 body=schemas.ExplainRequest,
+                needs=("read",),
             ),
         ]

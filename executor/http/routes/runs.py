@@ -13,6 +13,7 @@ from executor.http import schemas
 from executor.http.answers import json_answer
 from executor.http.operation import Answer, Call, Operation
 from executor.http.presence import while_present
+from executor.http.routes.within import within
 from executor.http.sse import EventStream
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Runs:
             raise InvalidRequest("Idempotency-Key must be 1 to 200 visible ASCII characters")
         answer = await while_present(
             call.receive,
-            self.executor.run(
+            within(self.executor, call).run(
                 body.code,
                 language=body.language if "language" in body.model_fields_set else None,
                 input=call.value(body.input),
@@ -61,24 +62,28 @@ class Runs:
     async def index(self, call: Call) -> Response:
         query: schemas.RunsQuery = call.query
         page = await self.executor.list_runs(
-            status=query.status, label=query.label, limit=query.limit, cursor=query.cursor
+            status=query.status,
+            label=query.label,
+            limit=query.limit,
+            cursor=query.cursor,
+            principal=None if call.access.allows("read") else call.principal,
         )
         return json_answer(page.as_dict())
 
     async def show(self, call: Call) -> Response:
-        record = await self.executor.get_run(run_id_of(call))
+        record = await self.executor.get_run(await self._seen(call))
         return json_answer(record.as_dict())
 
     async def cancel(self, call: Call) -> Response:
-        record = await self.executor.cancel_run(run_id_of(call))
+        record = await self.executor.cancel_run(await self._seen(call))
         return json_answer(record.as_dict())
 
     async def replay(self, call: Call) -> Response:
-        report = await while_present(call.receive, self.executor.replay_run(run_id_of(call)))
+        report = await while_present(call.receive, self.executor.replay_run(await self._seen(call)))
         return json_answer(report.as_dict())
 
     async def events(self, call: Call) -> EventStream:
-        run_id = run_id_of(call)
+        run_id = await self._seen(call)
         query: schemas.EventsQuery = call.query
         after = query.after
         last_id = call.header(b"last-event-id")
@@ -90,9 +95,18 @@ class Runs:
         return EventStream(self.executor.events(run_id, after=after or 0))
 
     async def result(self, call: Call) -> ResultStream:
-        run_id = run_id_of(call)
+        run_id = await self._seen(call)
         query: schemas.SliceQuery = call.query
         return await ResultStream.open(self.executor, run_id, query.offset, query.length)
+
+    async def _seen(self, call: Call) -> str:
+        """The id of the run that is asked for. Raises NotFound, for one that this key may not see too."""
+        run_id = run_id_of(call)
+        if not call.access.allows("read"):
+            record = await self.executor.get_run(run_id)
+            if record.principal != call.principal:
+                raise NotFound("there is no such run", hint="`GET /runs` lists the runs that are kept")
+        return run_id
 
     def operations(self) -> list[Operation]:
         run = Answer("The run as recorded.", schemas.RunFacts)
@@ -109,6 +123,7 @@ class Runs:
                 },
                 (409, 503, 507),
                 body=schemas.RunRequest,
+                needs=("run",),
                 headers={
                     "Idempotency-Key": {
                         "description": "The same key with the same request gives the run that exists already.",
@@ -125,8 +140,9 @@ class Runs:
                 self.index,
                 {200: Answer("A page of runs.", schemas.RunList)},
                 query=schemas.RunsQuery,
+                needs=(),
             ),
-            Operation("getRun", "GET", "/runs/{run_id}", "Look at a run", self.show, {200: run}, (404,)),
+            Operation("getRun", "GET", "/runs/{run_id}", "Look at a run", self.show, {200: run}, (404,), needs=()),
             Operation(
                 "followRun",
                 "GET",
@@ -140,6 +156,7 @@ class Runs:
                 },
                 (404,),
                 query=schemas.EventsQuery,
+                needs=(),
                 headers={
                     "Last-Event-ID": {
                         "description": "Resume after this event.",
@@ -155,6 +172,7 @@ class Runs:
                 self.cancel,
                 {200: run},
                 (404, 409),
+                needs=("run", "admin"),
                 description="Answers when the run has ended. A run that had ended stays as it is.",
             ),
             Operation(
@@ -165,6 +183,7 @@ class Runs:
                 self.replay,
                 {200: Answer("What the replay did, compared with the run.", schemas.ReplayAnswer)},
                 (404, 409, 503),
+                needs=("run", "admin"),
                 description="Does a run that has ended again, without a call outside, and names the first difference.",
             ),
             Operation(
@@ -181,6 +200,7 @@ class Runs:
                 },
                 (404, 409),
                 query=schemas.SliceQuery,
+                needs=(),
             ),
         ]
 

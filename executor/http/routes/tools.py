@@ -10,6 +10,7 @@ from executor.http import schemas
 from executor.http.answers import json_answer
 from executor.http.operation import Answer, Call, Operation
 from executor.http.presence import while_present
+from executor.http.routes.within import within
 from runtime import values
 
 if TYPE_CHECKING:
@@ -23,29 +24,35 @@ class Tools:
     async def index(self, call: Call) -> Response:
         query: schemas.ToolsQuery = call.query
         if query.query:
-            found = await self.executor.search(
-                query.query, limit=query.limit, cursor=query.cursor, integration=query.integration
+            found = await within(self.executor, call).search(
+                query.query,
+                limit=query.limit,
+                cursor=query.cursor,
+                integration=query.integration,
+                toolkit=query.toolkit,
             )
         else:
-            found = self.executor.toolbox.list_tools(
-                integration=query.integration, limit=query.limit, cursor=query.cursor
+            found = await within(self.executor, call).tools(
+                integration=query.integration, limit=query.limit, cursor=query.cursor, toolkit=query.toolkit
             )
         return json_answer(found)
 
     async def show(self, call: Call) -> Response:
         query: schemas.ToolQuery = call.query
-        return json_answer(self.executor.toolbox.describe(call.params["path"], schemas=query.schemas))
+        caller = within(self.executor, call)
+        return json_answer(await caller.describe(call.params["path"], schemas=query.schemas, toolkit=query.toolkit))
 
     async def call(self, call: Call) -> Response:
         body: schemas.CallRequest = call.body
         value = await while_present(
             call.receive,
-            self.executor.call(
+            within(self.executor, call).call(
                 call.params["path"],
                 call.value(body.args),
                 meta=body.meta,
                 principal=call.principal,
                 door="http",
+                toolkit=body.toolkit,
             ),
         )
         return json_answer(values.to_json(value) if body.meta else {"value": values.to_json(value)})
@@ -61,6 +68,7 @@ class Tools:
                 {200: Answer("Tools, ranked when there is a query, else by path.", schemas.ToolList)},
                 (403,),
                 query=schemas.ToolsQuery,
+                needs=(),
             ),
             Operation(
                 "describeTool",
@@ -71,6 +79,7 @@ class Tools:
                 {200: Answer("Signature, schemas and docs.", schemas.ToolFacts)},
                 (404,),
                 query=schemas.ToolQuery,
+                needs=(),
             ),
             Operation(
                 "callTool",
@@ -81,6 +90,7 @@ class Tools:
                 {200: Answer("The value that the tool gave.", schemas.CallAnswer)},
                 (403, 404, 409, 502, 503, 504),
                 body=schemas.CallRequest,
+                needs=("run",),
                 description="Policy, credentials, egress and limits are those of a script's call.",
             ),
         ]
