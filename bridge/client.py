@@ -13,6 +13,7 @@ import httpx2
 from bridge.dial import Resolver, resolve, system_resolver, tls_context
 from bridge.egress import Grant
 from bridge.http1 import Received
+from bridge.own import Own
 from bridge.transport import ORDER, RECEIVED, TARGET, Order, Transport
 from bridge.wire.errors import ToolError
 from catalog.model import Cut
@@ -42,7 +43,8 @@ class Client:
         self, *, resolver: Resolver | None = None, ca_file: Path | None = None, connections_per_host: int = 32
     ) -> None:
         self._resolver = resolver or system_resolver
-        self._transport = Transport(self._resolver, tls_context(ca_file), connections_per_host)
+        self.own = Own()
+        self._transport = Transport(self._resolver, self.own, tls_context(ca_file), connections_per_host)
         self._http = httpx2.AsyncClient(
             transport=self._transport, trust_env=False, follow_redirects=False, timeout=None, cookies=_NoCookies()
         )
@@ -86,7 +88,7 @@ class Client:
         """Refuse a host whose addresses may not be reached, before anything is sent to it. A name that does not
         resolve now is let pass: it is checked again at each connection. Raises ToolError(egress_denied)."""
         try:
-            await resolve(url.host, url.port, grant, self._resolver)
+            await resolve(url.host, url.port, grant, self._resolver, self.own)
         except ToolError as e:
             if e.code == "egress_denied":
                 raise

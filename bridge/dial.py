@@ -15,7 +15,8 @@ import anyio
 from anyio.abc import ByteStream, SocketAttribute
 from anyio.streams.tls import TLSStream
 
-from bridge.egress import Address, Grant, private_address
+from bridge.egress import Address, Grant, is_public, own_address, private_address
+from bridge.own import Own
 from bridge.wire.errors import ConfigError, ToolError
 from catalog.origin import Host, Url
 
@@ -66,7 +67,7 @@ def tls_context(ca_file: Path | None = None) -> ssl.SSLContext:
     return context
 
 
-async def resolve(host: Host, port: int, grant: Grant, resolver: Resolver) -> list[Address]:
+async def resolve(host: Host, port: int, grant: Grant, resolver: Resolver, own: Own) -> list[Address]:
     """The addresses of `host`, in the resolver's order. One that may not be reached spoils them all.
 
     Raises ToolError: upstream_unreachable when there is no usable answer, egress_denied when one is not allowed.
@@ -75,9 +76,24 @@ async def resolve(host: Host, port: int, grant: Grant, resolver: Resolver) -> li
         found: list[Address] = [host.address]
     else:
         found = await _ask(host, port, resolver)
-    if not all(grant.allows(host, port, address) for address in found):
-        raise private_address(host)
+    for address in found:
+        _check(host, port, address, grant, own)
     return found
+
+
+def _check(host: Host, port: int, address: Address, grant: Grant, own: Own) -> None:
+    """Raises ToolError(egress_denied) for an address that may not be dialled.
+
+    A public address of this machine is as private as any of its others; this server is reached by nobody for whom the
+    operator did not name it with its port, for a script that reaches it may start scripts.
+    """
+    if own.serves(address, port):
+        if not grant.names(host, port, address, by_port=True):
+            raise own_address(host, port, server=True)
+    elif not grant.allows(host, port, address):
+        raise private_address(host)
+    elif is_public(address) and own.has(address) and not grant.names(host, port, address):
+        raise own_address(host, port, server=False)
 
 
 async def _ask(host: Host, port: int, resolver: Resolver) -> list[Address]:
@@ -92,13 +108,13 @@ async def _ask(host: Host, port: int, resolver: Resolver) -> list[Address]:
     return found
 
 
-async def dial(url: Url, grant: Grant, resolver: Resolver, context: ssl.SSLContext) -> ByteStream:
+async def dial(url: Url, grant: Grant, resolver: Resolver, own: Own, context: ssl.SSLContext) -> ByteStream:
     """A stream to the origin of `url`, with TLS where its scheme says so.
 
     Raises ToolError: upstream_unreachable or upstream_timeout when no address answers or the certificate is not
     accepted, egress_denied when an address may not be reached.
     """
-    addresses = await resolve(url.host, url.port, grant, resolver)
+    addresses = await resolve(url.host, url.port, grant, resolver, own)
     stream = await _connect(url, addresses[:MAX_ADDRESSES])
     if url.scheme == "http":
         return stream

@@ -51,6 +51,8 @@ async def _fetch(url: Url, client: Client, gate: Gate, grant: Grant, limit: int)
             continue
         if answer.status != 200:
             raise ToolError("upstream_error", f"the server answered {answer.status}", status=answer.status)
+        if answer.cut is not None:
+            raise ToolError("upstream_error", "the server answers with a stream, which is no document")
         return answer.body, str(url)
     raise ToolError("upstream_error", f"it is redirected more than {MAX_REDIRECTS} times")
 

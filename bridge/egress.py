@@ -138,7 +138,11 @@ class Grant:
     private: tuple[Named, ...] = ()
 
     def allows(self, host: Host, port: int, address: Address) -> bool:
-        return is_public(address) or any(one.covers(host, port, address) for one in self.private)
+        return is_public(address) or self.names(host, port, address)
+
+    def names(self, host: Host, port: int, address: Address, *, by_port: bool = False) -> bool:
+        """Whether the operator named this place; `by_port`: with its very port."""
+        return any(one.covers(host, port, address) for one in self.private if one.port is not None or not by_port)
 
 
 @dataclass(slots=True)
@@ -198,4 +202,12 @@ def private_address(host: Host) -> ToolError:
     return denied(
         f"{host.authority} {what} that is not on the public internet.",
         hint="An operator can allow it by naming it as a private host when the integration is added (allow_private).",
+    )
+
+
+def own_address(host: Host, port: int, *, server: bool) -> ToolError:
+    """The refusal of a place on this machine, or of this very `server`."""
+    return denied(
+        f"{host.authority} leads to {'this server itself' if server else 'the machine that this runs on'}.",
+        hint=f"An operator can allow it by naming {host.authority}:{port} as a private host (allow_private).",
     )

@@ -76,6 +76,7 @@ class Toolbox:
         self._client = Client(
             resolver=resolver, ca_file=settings.ca_file, connections_per_host=settings.connections_per_host
         )
+        self.own = self._client.own
         self._local = LocalSecrets(secrets or memory, keys or memory, None if ephemeral else key_file)
         self._providers = Providers(
             self._local, vault=settings.vault, onepassword=settings.onepassword, cache_s=settings.secret_cache_s

@@ -18,6 +18,7 @@ import httpx2
 from bridge.dial import Resolver, dial
 from bridge.egress import Grant, denied
 from bridge.http1 import Connection, Received, Stale
+from bridge.own import Own
 from catalog.origin import Url
 
 IDLE_S: Final = 15.0
@@ -48,8 +49,9 @@ class Order(NamedTuple):
 class Transport(httpx2.AsyncBaseTransport):
     """Sends each request over a connection to an address that its order allows. Closed, it keeps no connection."""
 
-    def __init__(self, resolver: Resolver, context: ssl.SSLContext, connections_per_host: int) -> None:
+    def __init__(self, resolver: Resolver, own: Own, context: ssl.SSLContext, connections_per_host: int) -> None:
         self._resolver = resolver
+        self._own = own
         self._context = context
         self._per_host = connections_per_host
         self._idle: dict[_Key, list[Connection]] = {}
@@ -140,7 +142,7 @@ class Transport(httpx2.AsyncBaseTransport):
         return await self._connect(order, key)
 
     async def _connect(self, order: Order, key: _Key) -> Connection:
-        return Connection(await dial(order.url, order.grant, self._resolver, self._context), key[1])
+        return Connection(await dial(order.url, order.grant, self._resolver, self._own, self._context), key[1])
 
     @asynccontextmanager
     async def _place(self, origin: str) -> AsyncIterator[None]:

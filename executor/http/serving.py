@@ -87,6 +87,7 @@ async def serve(
     except OSError as e:
         where = url_of(settings.address, settings.port)
         raise ConfigError(f"cannot listen on {where}: {e.strerror}", hint="choose another --port") from None
+    executor.toolbox.own.listens(settings.address, server.port)
     stop = _stop_signal()
     _calm_collector()
     try:

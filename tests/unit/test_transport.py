@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from bridge.client import Answer, Client
 from bridge.dial import system_resolver, tls_context
 from bridge.egress import Grant, parse_named
+from bridge.own import Own
 from bridge.transport import ORDER, TARGET, Order, Transport
 from bridge.wire.errors import ToolError
 from catalog.origin import BadUrl, Url, parse_host, parse_url, reach_of
@@ -117,7 +118,7 @@ async def test_a_request_that_is_not_the_one_that_was_checked_reaches_nothing(ch
             stream=httpx2.ByteStream(b""),
             extensions=extensions,
         )
-        transport = Transport(system_resolver, tls_context(), 1)
+        transport = Transport(system_resolver, Own(), tls_context(), 1)
         with pytest.raises(ToolError, match="not the one that was checked") as caught:
             await transport.handle_async_request(request)
         assert caught.value.code == "egress_denied"
