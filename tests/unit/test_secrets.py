@@ -164,3 +164,27 @@ async def test_a_connection_whose_local_secret_is_not_set_is_reported() -> None:
         await box.set_secret("nope", "correct-horse-battery")
         report = await box.connect("web", connection="other", secret="local:nope")
         assert report.diagnostics == []
+
+
+async def test_a_link_stays_in_its_folder_and_nobody_else_writes_to_a_file_or_its_folders(tmp_path: Path) -> None:
+    """As volumes of container platforms are laid: token -> ..data/token, ..data -> ..2026."""
+    mounted, outside = tmp_path / "mounted", tmp_path / "outside"
+    (mounted / "..2026").mkdir(parents=True)
+    (mounted / "..2026" / "token").write_text("mounted-value\n")
+    (mounted / "..data").symlink_to("..2026")
+    (mounted / "token").symlink_to("..data/token")
+    outside.write_text("outside-value")
+    (mounted / "out").symlink_to(outside)
+    (mounted / "loop").symlink_to("loop")
+    provider = FileSecrets()
+    assert (await provider.resolve("org", str(mounted / "token"))).reveal() == "mounted-value"
+    for name, why in (("out", "out of its folder"), ("loop", "cannot be read"), ("../outside", "without")):
+        with pytest.raises(SecretMissing, match=why):
+            await provider.resolve("org", f"{mounted}/{name}")
+    (mounted / "..2026" / "token").chmod(0o660)
+    with pytest.raises(SecretMissing, match="written by others"):
+        await provider.resolve("org", str(mounted / "token"))
+    (mounted / "..2026" / "token").chmod(0o444)
+    mounted.chmod(0o777)
+    with pytest.raises(SecretMissing, match="anyone may write"):
+        await provider.resolve("org", str(mounted / "token"))
