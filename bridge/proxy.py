@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import structlog
 
+from bridge.approvals import Ask, Binder, NeedsApproval
 from bridge.calls import CallContext, CallJournal, CallOutcome, CallRecord, Door
 from bridge.deadline import Deadline
 from bridge.discovery import Discovery
@@ -66,6 +67,7 @@ class ToolProxy:
         self._timeout_s = timeout_s
         self._numbers = itertools.count(1)
         self._checks: dict[str, tuple[Tool, Check | None]] = {}
+        self._binder = Binder()
 
     async def call(
         self,
@@ -77,12 +79,15 @@ class ToolProxy:
         journal: CallJournal | None = None,
         args_size: int | None = None,
         call_id: int | None = None,
+        waits: bool = False,
+        approved: str | None = None,
     ) -> CallOutcome:
         """Call the tool at `path` with `args` (an object, or None for none).
 
         `args_size` is the arguments' size in msgpack where the caller knows it; `call_id` the number of the record.
-        Raises ToolError, with its `path`; anything unforeseen is ToolError("internal") with a correlation id, its cause
-        in the log alone.
+        A call that a person must allow raises NeedsApproval where the caller `waits` for one, without a word to the
+        journal; `approved` is the binding of the ask that a person said yes to. Raises ToolError, with its `path`;
+        anything unforeseen is ToolError("internal") with a correlation id, its cause in the log alone.
         """
         record = CallRecord(
             id=next(self._numbers) if call_id is None else call_id,
@@ -91,9 +96,12 @@ class ToolProxy:
         )
         began = time.perf_counter()
         try:
-            outcome = await self._call(ctx, path, args, meta, journal, args_size, record)
+            outcome = await self._call(ctx, path, args, meta, journal, args_size, record, waits, approved)
             record.outcome = "done"
             return outcome
+        except NeedsApproval:
+            journal = None
+            raise
         except ToolError as e:
             self._failed(record, e)
             raise
@@ -127,6 +135,8 @@ class ToolProxy:
         journal: CallJournal | None,
         args_size: int | None,
         record: CallRecord,
+        waits: bool,
+        approved: str | None,
     ) -> CallOutcome:
         args = {} if args is None else args
         if args_size is None:
@@ -143,8 +153,8 @@ class ToolProxy:
         view = self._view(ctx)
         if path in (SEARCH, DESCRIBE):
             record.side_effect, record.decision = "read", "approve"
-            ask = self._discovery.search if path == SEARCH else self._discovery.describe
-            return self._outcome(ctx, ToolValue(ask(args, view)), meta, record, None)
+            found = self._discovery.search if path == SEARCH else self._discovery.describe
+            return self._outcome(ctx, ToolValue(found(args, view)), meta, record, None)
 
         fetching = granted(self._registry, args) if path == FETCH else None
         page = paging.asked(args) if path == PAGE else None
@@ -159,7 +169,11 @@ class ToolProxy:
         if gather is not None:
             args = gather(tool, args)
         await self._validate(ctx, tool, args)
-        self._decide(tool, view, record)
+        decision = self._decide(tool, view, record)
+        if decision.effect == "require_approval":
+            ask = self._ask(ctx, record.id, tool, args, decision)
+            if approved != ask.binding:
+                raise NeedsApproval(ask) if waits else _unapproved(tool, decision)
 
         async def announce() -> None:
             if journal is not None:
@@ -204,19 +218,27 @@ class ToolProxy:
         if problem is not None:
             raise ToolError("invalid_arguments", problem, hint=f"tools.describe({tool.path!r}) shows what it takes.")
 
-    def _decide(self, tool: Tool, view: View, record: CallRecord) -> None:
+    def _decide(self, tool: Tool, view: View, record: CallRecord) -> Decision:
         decision = self._policy.decide(tool, view)
         record.decision = decision.effect
         record.rule = decision.rule.id if decision.rule is not None else None
         if decision.effect == "block":
             raise ToolError("blocked", "A policy blocks this tool.", hint="An operator can change the policy.")
-        if decision.effect == "require_approval":
-            raise ToolError(
-                "approval_required",
-                f"This call needs a person's approval: {decision.reason}.",
-                hint=_remedy(tool, decision),
-                details={"side_effect": tool.side_effect},
-            )
+        return decision
+
+    def _ask(self, ctx: CallContext, id: int, tool: Tool, args: dict[str, Any], decision: Decision) -> Ask:
+        installed = self._registry.installed(tool.integration)
+        assert installed is not None
+        return self._binder.ask(ctx, id, tool, args, installed, self._registry.connection(tool), decision)
+
+    def asks(self, ctx: CallContext, path: str, args: dict[str, Any], *, call_id: int) -> Ask | None:
+        """What a person is asked now for a call that once needed one: None when it would not wait any more, because
+        the tool is gone or hidden, or a rule allows or blocks it. Raises ToolError."""
+        tool, view = self._registry.find(path), self._view(ctx)
+        if tool is None or not view.holds(tool):
+            return None
+        decision = self._policy.decide(tool, view)
+        return self._ask(ctx, call_id, tool, args, decision) if decision.effect == "require_approval" else None
 
     async def _answer(
         self,
@@ -300,6 +322,15 @@ def _remedy(tool: Tool, decision: Decision) -> str:
     if isinstance(decision.rule, LensRule):
         return f"The rule is that of {decision.rule.lens}: no policy can lift it there."
     return f"An operator can allow it: executor policy set {tool.integration} {tool.name} approve"
+
+
+def _unapproved(tool: Tool, decision: Decision) -> ToolError:
+    return ToolError(
+        "approval_required",
+        f"This call needs a person's approval: {decision.reason}.",
+        hint=_remedy(tool, decision),
+        details={"side_effect": tool.side_effect},
+    )
 
 
 def _scrubber(passage: Passage) -> Scrubber | None:

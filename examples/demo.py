@@ -70,6 +70,11 @@ async def main(language: str) -> int:
             elapsed = (time.perf_counter() - start) * 1000
             output.show_run(result.as_dict(), code)
             console.print(f"\n[quiet]{elapsed:.0f} ms from the door and back.[/]\n")
+            while result.status == "waiting":
+                asked = result.interactions[0]
+                console.print(f"[bold]4[/]  A person is asked about [name]{asked['path']}[/], and says yes\n")
+                result = await ex.resume(result.run_id, asked["id"], "approve")
+                output.show_run(result.as_dict(), code)
     return 0 if result.status == "completed" else 1
 
 

@@ -48,14 +48,14 @@ class Parts:
             "status": "degraded" if store["full"] else "ok",
             "version": executor.__version__,
             "isolation": self.dispatcher.level(),
-            "runs": self.runs.health() | {"lost_at_start": self.store.lost},
+            "runs": self.runs.health() | {"left_at_start": len(self.store.runs.left)},
             "store": store,
             "egress": self.toolbox.egress(),
         }
 
 
 @asynccontextmanager
-async def assemble(home: str | Path | None, config: Config | None) -> AsyncIterator[Parts]:
+async def assemble(home: str | Path | None, config: Config | None, *, take_up: bool = True) -> AsyncIterator[Parts]:
     """Start the parts, give them, stop them. Raises ConfigError, StorageFull; then nothing is left running."""
     directory = _directory(home)
     settings = Config.load(directory) if config is None else config
@@ -82,6 +82,9 @@ async def assemble(home: str | Path | None, config: Config | None) -> AsyncItera
                 isolation=settings.isolation,
                 max_live=settings.max_running + settings.max_queued,
                 journal_bytes=settings.journal_bytes,
+                approval_s=settings.approval_s,
+                max_waiting=settings.max_waiting,
+                take_up=take_up,
             )
             parts = Parts(store, dispatcher, toolbox, runs)
             try:

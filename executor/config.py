@@ -42,6 +42,8 @@ class Config(BaseModel):
     require: Literal["full", "syscalls", "process"] = Field("syscalls", description="lowest acceptable isolation level")
     keep_runs: int = Field(10_000, ge=1, description="ended runs that are kept")
     keep_bytes: int = Field(4 * 1024**3, ge=1024**2, description="bytes of the store above which old runs go")
+    approval_s: float = Field(86_400.0, gt=0, le=366 * 86_400, description="seconds that a person has to answer")
+    max_waiting: int = Field(10_000, ge=0, description="calls that wait for a person at once; further ones fail")
     journal_bytes: int = Field(64 * 1024**2, ge=0, description="bytes of one run's journal")
     egress_allow: tuple[str, ...] | None = Field(None, description="the only hosts any integration may reach")
     allow_private: tuple[str, ...] = Field((), description="private hosts or networks any integration may reach")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from bridge.calls import CallContext
 from executor.composition import Parts, assemble
@@ -28,24 +28,30 @@ class Executor(Scoped):
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, home: str | Path | None = None, *, config: Config | None = None) -> AsyncIterator[Executor]:
+    async def open(
+        cls, home: str | Path | None = None, *, config: Config | None = None, take_up: bool = True
+    ) -> AsyncIterator[Executor]:
         """Open the home directory `home` (made when missing; None keeps everything in memory) and start the workers.
 
-        `config` defaults to `Config.load(home)`: `<home>/config.toml`, then `EXECUTOR_*` of the environment. Leaving
-        the block cancels what still runs, records it, and stops the workers. Raises ConfigError when the home cannot
-        be used: another process has it open, it was written by a newer version, or its store is damaged.
+        `config` defaults to `Config.load(home)`: `<home>/config.toml`, then `EXECUTOR_*` of the environment. Runs that
+        an earlier process left in the middle are taken up again, with the first run that is started or waited for, or a
+        second after the start, so that tools made of Python functions can be there by then; not at all where `take_up`
+        is false. Leaving the block cancels the runs that somebody waits for here, leaves the others for the next start,
+        and stops the workers. Raises ConfigError when the home cannot be used: another process has it open, it was
+        written by a newer version, or its store is damaged.
         """
-        async with assemble(home, config) as parts:
+        async with assemble(home, config, take_up=take_up) as parts:
             yield cls(parts)
 
     async def close(self) -> None:
-        """Cancel what runs, record it, stop the workers. Called by leaving the `open` block; safe to call again."""
+        """End what runs as leaving the `open` block does. Called by leaving the `open` block; safe to call again."""
         await self._parts.close()
 
     # Runs
 
     async def get_run(self, run_id: str) -> RunRecord:
         """The run as it stands now. Raises NotFound."""
+        self._parts.runs.begin()
         return await self._parts.runs.records.get(run_id)
 
     async def list_runs(
@@ -59,6 +65,7 @@ class Executor(Scoped):
     ) -> RunPage:
         """Runs, newest first; `label` is `key` or `key=value`, `limit` 1 to 500, `principal` whose runs they are.
         Raises InvalidRequest."""
+        self._parts.runs.begin()
         return await self._parts.runs.records.list(
             status=status, label=label, limit=limit, cursor=cursor, principal=principal
         )
@@ -71,12 +78,35 @@ class Executor(Scoped):
         return self._parts.runs.records.events(run_id, after=after)
 
     async def wait_run(self, run_id: str) -> RunRecord:
-        """The run's record once it has ended. Raises NotFound."""
+        """The run's record once it has ended, however long people take. Raises NotFound."""
         return await self._parts.runs.wait(run_id)
 
     async def cancel_run(self, run_id: str) -> RunRecord:
         """Cancel a run and wait until it has ended; a run that has ended stays as it is. Raises NotFound."""
         return await self._parts.runs.cancel(run_id)
+
+    async def resume(
+        self,
+        run_id: str,
+        interaction: str,
+        action: Literal["approve", "deny", "cancel"] | str = "approve",
+        content: Mapping[str, Any] | None = None,
+        *,
+        wait: bool = True,
+        principal: str = "sdk",
+    ) -> RunRecord:
+        """Answer an interaction of a run: `approve` or `deny` the call, or `cancel` the whole run.
+
+        `content` may say why: the script that was denied a call reads `content.reason` in its error. With `wait` the
+        record comes when the run has ended or waits again. The same answer again gives the same outcome. Raises
+        NotFound, InvalidRequest and Conflict: `already_decided` (differently), `approval_expired`, `approval_void`
+        (the tool, its connection or the policy changed; nothing was sent, and the call is decided as things are now).
+        """
+        return await self._parts.runs.resume(run_id, interaction, action, content, principal=principal, wait=wait)
+
+    def take_up(self) -> None:
+        """Take up now what an earlier process left in the middle, if `open` allowed it. Later calls do nothing."""
+        self._parts.runs.begin()
 
     async def replay_run(self, run_id: str) -> ReplayReport:
         """Do a run that has ended again from its journal, without a call outside, and compare calls, fuel and result.

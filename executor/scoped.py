@@ -71,7 +71,8 @@ class Scoped:
         `language` is `typescript` (the default; plain JavaScript runs as it is), `javascript` or `python`. `input` is
         JSON data or bytes. `toolkit` leaves the tools of that toolkit. With `wait=False` the answer comes as soon as
         the run's record is durable, with status `queued`. The same `idempotency_key` with the same request gives the
-        run that exists already. Cancelling the task that waits here cancels the run.
+        run that exists already. Cancelling the task that waits here cancels the run. A run that can only go on with a
+        person's answer is an answer too, with status `waiting` and its `interactions`: see `Executor.resume`.
 
         Raises InvalidRequest (a toolkit that there is not, too), PayloadTooLarge (source or input over its budget),
         Conflict (the idempotency key was used for another request), Overloaded (no place and the queue is full) and

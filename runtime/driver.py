@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -74,6 +75,12 @@ class Driver:
         self._timer: asyncio.TimerHandle | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._wake_us = 0
+        self._left_s = script.budgets.wall_ms / 1000
+        """Wall time that is left, as of the last time that it was stopped."""
+        self.waits: Callable[[bool], None] = lambda waits: None
+        """Told when the run begins to wait for a person (True), and when it goes on (False)."""
+        self.suspended = False
+        """Whether the run has left its isolate and goes on elsewhere, from its journal."""
 
     @property
     def calls_made(self) -> int:
@@ -90,14 +97,54 @@ class Driver:
         if self._machine.phase == "ended":
             return
         if self._deadline is None:
-            self._deadline = self._loop.call_later(self._script.budgets.wall_ms / 1000, self.feed, run.DeadlinePassed())
+            self._start_clock()
         self._execute_all(self._machine.start())
+
+    def take_over(self, slot: Slot, calls: Calls, caught_up: run.CaughtUp, now_us: int, left_s: float) -> None:
+        """Go on with an isolate that was taken through the run's history, which ended at the virtual time `now_us`."""
+        self._slot = slot
+        self._calls = calls
+        if self._machine.phase == "ended":
+            return
+        self.clock.now_us(now_us)
+        self._left_s = left_s
+        self._start_clock()
+        self._machine.start()
+        self.feed(caught_up)
+
+    def suspend(self) -> None:
+        """Leave the isolate without an end: the run goes on from its journal, in another isolate."""
+        self.suspended = True
+        self._machine.phase = "ended"
+        self._finish(None, None)
+
+    @property
+    def deadline(self) -> float:
+        """When the wall time is used up, on the loop's clock, if it goes on from now."""
+        return self._loop.time() + self._left_s if self._deadline is None else self._deadline.when()
+
+    def _start_clock(self) -> None:
+        self._deadline = self._loop.call_later(self._left_s, self.feed, run.DeadlinePassed())
+
+    def _stop_clock(self) -> None:
+        if self._deadline is not None:
+            self._left_s = max(0.0, self._deadline.when() - self._loop.time())
+            self._deadline.cancel()
+            self._deadline = None
 
     async def ended(self) -> Ending | None:
         """Wait for the end. None when the worker is gone and the run can be started in another."""
         await self._woken.wait()
         self._woken.clear()
         return self.ending
+
+    def parked(self, call: frames.Call) -> None:
+        """Take note that a call waits for a person."""
+        self.feed(run.CallParked(call))
+
+    def released(self, call_id: int) -> None:
+        """Make a call again that need not wait any more."""
+        self.feed(run.CallReleased(call_id))
 
     def answered(self, answer: frames.Answer) -> None:
         """Take the answer to a call."""
@@ -171,6 +218,13 @@ class Driver:
                 self._loop.call_soon(self.feed, run.FlushDue())
             case run.WakeAt(wake_us):
                 self._wake(wake_us)
+            case run.Wait():
+                self._stop_clock()
+                self.waits(True)
+            case run.GoOn():
+                self._start_clock()
+                self._calls.bound(self.deadline)
+                self.waits(False)
             case run.DropCalls():
                 self._calls.drop()
             case run.CancelIsolate():

@@ -53,6 +53,8 @@ class History:
     image: str = ""
     steps: list[Step] = field(default_factory=list)
     ending: tuple[int, str | None] | None = None
+    early: dict[int, Known] = field(default_factory=dict)
+    """Answers to calls with an effect that the run has not been given yet."""
 
     @property
     def calls(self) -> int:
@@ -84,7 +86,11 @@ def _add(found: History, entry: list[Any]) -> None:
         now_us, answers = facts
         if found.steps[-1].went is not None:
             raise ValueError("a run went on twice")
-        found.steps[-1].went = Went(now_us, [Known(*each) for each in answers])
+        given = [Known(*each) for each in answers]
+        found.steps[-1].went = Went(now_us, [found.early.pop(one.id, one) for one in given])
+    elif kind == journal.ANSWER:
+        known = Known(*facts)
+        found.early[known.id] = known
     elif kind == journal.END:
         fuel, code = facts
         found.ending = (fuel, code)

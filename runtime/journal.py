@@ -6,9 +6,13 @@ An entry is a msgpack array whose first item is its kind:
     [2, fuel, [[id, path, meta, args_sha256], …], wake_us]        it paused, with these new calls
     [3, now_us, [[id, ok, value], …]]                             it went on, with these answers
     [4, fuel, code]                                               it ended (code nil: with a result)
+    [5, id, ok, value]                                            a call with an effect came back
 
-`value` is msgpack in a bin, or `[sha256, size]` of a blob where it is large. Same script, input and journal give the
-same calls, fuel and result. Arguments are kept as a hash and secrets never get here: they never reach an isolate.
+
+`value` is msgpack in a bin, or `[sha256, size]` of a blob where it is large, or nil in a 3 where a 5 has it: the
+answer to a call with an effect is kept as soon as it is there, for the call is not made again. Same script, input and
+journal give the same calls, fuel and result. Arguments are kept as a hash and secrets never get here: they never reach
+an isolate.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ START: Final = 1
 PAUSE: Final = 2
 RESUME: Final = 3
 END: Final = 4
+ANSWER: Final = 5
 
 BLOB_BYTES: Final = 16 * 1024
 """Values above this size are blobs of their own."""
@@ -54,6 +59,13 @@ class Journal:
         self._calls: deque[dict[str, Any]] = deque()
         self._posted = False
         self._seq = 0
+        self.early: set[int] = set()
+        """Calls whose answers are kept before the run went on with them."""
+
+    def goes_on(self, seq: int, size: int) -> None:
+        """This is the journal of a run that was begun before: it has `seq` rows of `size` bytes together."""
+        self._seq = seq
+        self._room -= size
 
     def started(self, language: str, seed: int, now_us: int, image: str) -> None:
         self._start = [START, VERSION, language, seed, now_us, image]
@@ -69,9 +81,12 @@ class Journal:
         if self._start is None:
             self._add([END, fuel, code], 32)
 
-    def called(self, facts: dict[str, Any]) -> None:
-        """Record what became of a call with an effect, without waiting for company."""
+    def called(self, facts: dict[str, Any], answer: frames.Answer | None = None) -> None:
+        """Record what became of a call with an effect, and its answer, without waiting for company."""
         self._calls.append(facts)
+        if answer is not None:
+            self.early.add(answer.id)
+            self._add([ANSWER, *answer], 32 + len(answer.value))
         self._post(urgent=True)
 
     async def sending(self, facts: dict[str, Any]) -> None:
@@ -81,7 +96,9 @@ class Journal:
     def _add(self, entry: list[Any], size: int) -> None:
         self._room -= size
         if self._room < 0:
-            self.whole = False
+            if self.whole:
+                self.whole = False
+                self._store.not_whole(self._n)
             return
         if self._start is not None:
             self._entries.append(self._start)
@@ -130,7 +147,7 @@ class _Chunk:
         seq, entries, calls = self._taken
         if entries:
             run = self._journal.number
-            packed = b"".join(_packed(connection, run, entry) for entry in entries)
+            packed = b"".join(_packed(connection, run, entry, self._journal.early) for entry in entries)
             connection.execute("INSERT INTO journal (run, seq, entries) VALUES (?, ?, ?)", (run, seq, packed))
         put_calls(connection, calls)
 
@@ -147,13 +164,15 @@ def _drain(queue: deque[T]) -> list[T]:
     return taken
 
 
-def _packed(connection: sqlite3.Connection, run: int, entry: list[Any]) -> bytes:
+def _packed(connection: sqlite3.Connection, run: int, entry: list[Any], early: set[int]) -> bytes:
     if entry[0] == PAUSE:
         asked = [[call.id, call.path, call.meta, hashlib.sha256(call.args).digest()] for call in entry[2]]
         entry = [PAUSE, entry[1], asked, entry[3]]
     elif entry[0] == RESUME:
-        answers = [[id, ok, _value(connection, run, value)] for id, ok, value in entry[2]]
+        answers = [[id, ok, None if id in early else _value(connection, run, value)] for id, ok, value in entry[2]]
         entry = [RESUME, entry[1], answers]
+    elif entry[0] == ANSWER:
+        entry = [ANSWER, entry[1], entry[2], _value(connection, run, entry[3])]
     packed = msgpack.packb(entry, use_bin_type=True)
     assert isinstance(packed, bytes)
     return packed

@@ -13,14 +13,17 @@ from typing import Any, Final
 import anyio
 import msgpack
 
+from bridge.view import Narrowing
 from runtime import output
 from runtime.budgets import Budgets
 from runtime.calls import Calls
 from runtime.driver import Driver, Script
+from runtime.interactions import as_dict
 from runtime.journal import Journal
 from runtime.output import Output
 from runtime.request import RunRequest
-from runtime.results import RunRecord, RunResult, RunStatus
+from runtime.results import TERMINAL, RunRecord, RunResult, RunStatus
+from runtime.store.interactions import InteractionRow
 from runtime.store.runs import RunRow
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
@@ -48,31 +51,93 @@ class Live:
         self.refused: BaseException | None = None
         """Why the run never got a place; its record is forgotten."""
         self.done = asyncio.Event()
+        self.rested = asyncio.Event()
+        """Set while there is nothing to expect without a person, and for ever once the run has ended here."""
+        self.durable = False
+        """Whether somebody was promised that the run goes on without them."""
+        self.begun_before = False
+        self.taken_up = 0
+        self.waits_so_far = 0
+        self.early: list[InteractionRow] = []
+        """Interactions that were decided while the run was on its way to its calls."""
+        self.revived = asyncio.Event()
+        self.reviving = False
+        """Whether the run is on its way to where it was before; until then its row says how it stands."""
         self.queueing = anyio.CancelScope()
         self.output = Output(request.budgets.log_bytes, request.budgets.result_bytes)
         self.journal = journal
         self.calls: Calls | None = None
         self.script = Script(request.language, request.code, request.input, self.seed, request.budgets)
         self.driver = Driver(self.script, self.output, journal)
-        self._queued = time.perf_counter()
-        self._started: float | None = None
+        self._queued: float | None = time.perf_counter()
+        self._since: float | None = None
+        """When its wall time was started last; None while it stands still."""
         self._wall_s = 0.0
         self._waited_s = 0.0
         self.output.status("queued")
 
+    @classmethod
+    def again(cls, row: RunRow, journal: Journal) -> Live:
+        """A run that was begun before, as its row has it; its output is still to come."""
+        live = cls(_request_of(row), row.n, journal)
+        live.id, live.seed, live.status = row.id, row.seed, "waiting" if row.status == "waiting" else "running"
+        live.created_at, live.started_at, live.taken_up = row.created_at, row.started_at, row.taken_up
+        live.durable = live.begun_before = True
+        live.script = Script(row.language, row.source, row.input, row.seed, live.request.budgets)
+        live.driver = Driver(live.script, live.output, journal)
+        usage = json.loads(row.usage)
+        live._wall_s, live._waited_s = usage.get("wall_ms", 0.0) / 1000, usage.get("waited_ms", 0.0) / 1000
+        live._queued = None
+        return live
+
+    def restore(self, row: RunRow) -> None:
+        """Take the output of a run that does not go on from its row."""
+        out = self.output
+        out.logs, out.emitted, out.calls = _unpack(row.logs), _unpack(row.emitted), _unpack(row.calls)
+        out.timeline = [(kind, what) for kind, what in _unpack(row.timeline)]
+        ends = {"waiting": {"outcome": "failed", "code": "cancelled"}, "sending": {"outcome": "unknown"}}
+        for index, call in enumerate(out.calls):
+            if call["outcome"] in ends:
+                out.call_ended(index, call | ends[call["outcome"]])
+
     def started(self) -> None:
         """The run has its place: its wall time begins."""
-        self._started = time.perf_counter()
-        self._waited_s = self._started - self._queued
-        self.started_at = time.time()
+        if self._queued is not None:
+            self._waited_s = time.perf_counter() - self._queued
+            self._queued = None
+            self.started_at = time.time()
+        self.goes_on()
+
+    def goes_on(self) -> None:
+        """The run computes, or waits for what needs no person."""
+        self._since = time.perf_counter()
+        self.rested.clear()
         self.status = "running"
         self.output.status("running")
 
+    def waits(self) -> None:
+        """The run waits for a person, which takes nothing of its wall time."""
+        self._stop_clocks()
+        self._since = None
+        self.waits_so_far += 1
+        self.status = "waiting"
+        self.output.status("waiting")
+
+    def waiting_since(self, period: int) -> bool:
+        """Whether the run waits, and has waited ever since it began to for the `period`-th time."""
+        return self.status == "waiting" and self.waits_so_far == period
+
+    @property
+    def wall_s(self) -> float:
+        """Wall time that was used until the last wait."""
+        return self._wall_s
+
     def ended(self, status: RunStatus) -> None:
         """The run is over: its clocks stop."""
+        self._stop_clocks()
+        self._since = None
         self.status = status
         self.ended_at = time.time()
-        self._stop_clocks()
 
     def cancel(self, reason: str) -> None:
         self.driver.cancel(reason)
@@ -80,8 +145,7 @@ class Live:
 
     def usage(self) -> dict[str, int | float]:
         """Every budget's figure so far, with `cpu_ms` and `waited_ms`; for the sizes of one call, the largest."""
-        if self.ended_at is None:
-            self._stop_clocks()
+        self._stop_clocks()
         used, calls, driver = self.driver.usage, self.calls, self.driver
         return {
             "fuel": used.fuel,
@@ -108,10 +172,17 @@ class Live:
             result_ref=self.result_ref,
             error=self.error,
             limit=self.limit,
+            interactions=self.interactions(),
             logs=list(self.output.logs),
             emitted=list(self.output.emitted),
             calls=list(self.output.calls),
             usage=self.usage(),
+        )
+
+    def interactions(self) -> list[dict[str, Any]]:
+        """What a person is asked now."""
+        return (
+            [as_dict(row) for row in self.calls.waiting] if self.calls is not None and self.calls.interactions else []
         )
 
     def record(self) -> RunRecord:
@@ -124,6 +195,7 @@ class Live:
             result_ref=self.result_ref,
             error=self.error,
             limit=self.limit,
+            interactions=self.interactions(),
             logs=list(self.output.logs),
             emitted=list(self.output.emitted),
             calls=list(self.output.calls),
@@ -145,7 +217,7 @@ class Live:
     def row(self) -> RunRow:
         """The row as it stands. Large columns are filled once the run has ended."""
         request, out = self.request, self.output
-        over = self.ended_at is not None
+        over = self.ended_at is not None or self.status == "waiting"
         return RunRow(
             n=self.n,
             id=self.id,
@@ -167,7 +239,7 @@ class Live:
             request_sha256=request.fingerprint() if request.idempotency_key else None,
             seed=self.seed,
             clock_us=self.driver.started_us,
-            journal_whole=1,
+            journal_whole=int(self.journal.whole),
             result_ref=None if self.result_ref is None else json.dumps(self.result_ref),
             source=request.code,
             input=request.input,
@@ -178,14 +250,17 @@ class Live:
             timeline=_pack(out.timeline),
             image=self.driver.image or None,
             narrowings=json.dumps([one.as_dict() for one in request.narrowings]) if request.narrowings else "[]",
+            taken_up=self.taken_up,
         )
 
     def _stop_clocks(self) -> None:
+        """Bring the figures up to date."""
         now = time.perf_counter()
-        if self._started is None:
+        if self._queued is not None and self.ended_at is None:
             self._waited_s = now - self._queued
-        else:
-            self._wall_s = now - self._started
+        if self._since is not None:
+            self._wall_s += now - self._since
+            self._since = now
 
 
 def record_of(row: RunRow) -> RunRecord:
@@ -216,6 +291,30 @@ def record_of(row: RunRow) -> RunRecord:
     )
 
 
+def narrowings_of(row: RunRow) -> tuple[Narrowing, ...]:
+    """What the run was narrowed to. Raises InvalidRequest for what cannot be read."""
+    return tuple(Narrowing.from_dict(one) for one in json.loads(row.narrowings))
+
+
+def _request_of(row: RunRow) -> RunRequest:
+    """What was asked, as it was checked then."""
+    return RunRequest(
+        code=row.source,
+        code_bytes=len(row.source.encode()),
+        language=row.language,
+        input=row.input,
+        input_value=_unpack(row.input),
+        budgets=Budgets(**json.loads(row.budgets)),
+        toolkit=row.toolkit,
+        narrowings=narrowings_of(row),
+        labels=json.loads(row.labels),
+        isolation=row.isolation,
+        principal=row.principal,
+        idempotency_key=row.idempotency_key,
+        source_sha256=row.source_sha256,
+    )
+
+
 def reference_in(emitted: Any) -> dict[str, Any] | None:
     """The reference that stands for a large emitted value, None when the value is there itself.
 
@@ -229,6 +328,8 @@ def reference_in(emitted: Any) -> dict[str, Any] | None:
 def timeline_of(row: RunRow) -> list[output.Mark]:
     """The timeline of a run that is over. What a crash cut off ends all the same: with its status and its answer."""
     marks = [(kind, what) for kind, what in _unpack(row.timeline)]
+    if row.status not in TERMINAL:
+        return marks
     if not marks or marks[-1][0] != output.RESULT:
         marks += [(output.STATUS, row.status), (output.RESULT, None)]
     return marks

@@ -46,6 +46,8 @@ class Output:
         self.log_bytes = 0
         self.emitted_bytes = 0
         self.closed = False
+        self.moved = False
+        """Whether the run goes on elsewhere: nothing more is said here."""
         self._log_limit = log_bytes
         self._room = inline_bytes
         self._count_nodes = inline_bytes > values.TRUSTED_BYTES
@@ -112,6 +114,12 @@ class Output:
         self.calls[index] = facts
         self._mark(CALL_ENDED, index)
 
+    def become(self, other: Output) -> None:
+        """Say from here on what `other` has said; whoever listens goes on listening."""
+        listeners = self._listeners
+        self.__dict__.update(other.__dict__)
+        self._listeners = listeners
+
     def close(self, status: str) -> None:
         """The last two events: how the run ended, and its answer. Nothing when they were there before."""
         if self.closed:
@@ -119,6 +127,11 @@ class Output:
         self.status(status)
         self._mark(RESULT, None)
         self.closed = True
+        self._tell()
+
+    def move(self) -> None:
+        """Tell whoever listens that nothing more is said here, though the run has not ended."""
+        self.moved = True
         self._tell()
 
     def listen(self) -> asyncio.Event:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from bridge.wire.errors import Conflict, InvalidRequest, NotFound
 from runtime import output, values
+from runtime.interactions import as_dict
 from runtime.live import Live, record_of, reference_in, timeline_of
 from runtime.results import TERMINAL, RunEvent, RunPage, RunRecord, RunResult, StoredResult
 from runtime.store.runs import RunRow, RunStore
@@ -22,12 +26,23 @@ class Records:
     def __init__(self, store: RunStore, live: Mapping[str, Live]) -> None:
         self._store = store
         self._live = live
+        self._arrivals: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
 
     async def get(self, run_id: str) -> RunRecord:
         live = self._live.get(run_id)
-        if live is not None:
+        if live is not None and not live.reviving:
             return live.record()
         return await self.of(await self._stored(run_id))
+
+    def appears(self, run_id: str) -> asyncio.Event:
+        """An event that is set when the run is next in progress here."""
+        return self._arrivals.setdefault(run_id, asyncio.Event())
+
+    def appeared(self, run_id: str) -> None:
+        """The run is in progress here."""
+        arrival = self._arrivals.pop(run_id, None)
+        if arrival is not None:
+            arrival.set()
 
     async def list(
         self, *, status: str | None, label: str | None, limit: int, cursor: str | None, principal: str | None = None
@@ -48,15 +63,30 @@ class Records:
     async def events(self, run_id: str, *, after: int = 0) -> AsyncIterator[RunEvent]:
         if type(after) is not int or after < 0:
             raise InvalidRequest("after must be the number of an event, or 0")
-        live = self._live.get(run_id)
-        if live is None:
-            row = await self._stored(run_id)
-            record = await self.of(row)
-            answer = RunResult.as_dict(record)
-            for seq, mark in enumerate(timeline_of(row), 1):
-                if seq > after:
-                    yield output.event(seq, mark, record.logs, record.emitted, record.calls, answer)
-            return
+        while True:
+            appeared = self.appears(run_id)
+            live = self._live.get(run_id)
+            if live is None or live.reviving:
+                row = await self._stored(run_id)
+                record = await self.of(row)
+                answer = RunResult.as_dict(record)
+                for seq, mark in enumerate(timeline_of(row), 1):
+                    if seq > after:
+                        after = seq
+                        yield output.event(seq, mark, record.logs, record.emitted, record.calls, answer)
+                if record.ended:
+                    return
+                await (appeared.wait() if live is None else live.revived.wait())
+                continue
+            async with aclosing(self._live_events(live, after)) as events:
+                async for told in events:
+                    after = told.seq
+                    yield told
+            if not live.output.moved:
+                return
+
+    async def _live_events(self, live: Live, after: int) -> AsyncGenerator[RunEvent, None]:
+        """The events of a run in progress, until its result or until it moves on."""
         out = live.output
         listener = out.listen()
         try:
@@ -67,7 +97,7 @@ class Records:
                     after += 1
                     answer = live.answer().as_dict() if mark[0] == output.RESULT else {}
                     yield output.event(after, mark, out.logs, out.emitted, out.calls, answer)
-                if out.closed:
+                if out.closed or out.moved:
                     return
                 await listener.wait()
         finally:
@@ -96,6 +126,9 @@ class Records:
     async def of(self, row: RunRow) -> RunRecord:
         """The record of a row, with its calls."""
         record = record_of(row)
+        if record.status == "waiting":
+            asked = await self._store.interactions.of_run(row.n)
+            record.interactions = [as_dict(one) for one in asked if one.state == "pending"]
         if record.error is not None and record.error["code"] == "worker_lost":
             # The host may have stopped before it wrote the record: what had left by then was written on its own.
             record.calls = record.calls or await self._store.calls(row.n)

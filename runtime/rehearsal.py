@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from bridge.wire import frames
 from runtime.driver import Script
@@ -16,8 +16,6 @@ from runtime.slot import Lost, Slot
 Frame = frames.Pending | frames.Ended | Lost
 Load = Callable[[bytes], Awaitable[bytes]]
 """Gives the bytes of a blob by its SHA-256."""
-Hear = Callable[[frames.Pending | frames.Ended], None]
-"""Takes the output of a step."""
 
 
 class Diverged(Exception):
@@ -34,14 +32,28 @@ class Diverged(Exception):
         return {"step": self.step, "what": self.what, "recorded": self.recorded, "replayed": self.replayed}
 
 
+class Audience(Protocol):
+    """Follows a rehearsal."""
+
+    def heard(self, frame: frames.Pending) -> None:
+        """The isolate has paused as it did before."""
+
+    def told(self, answers: Sequence[frames.Answer]) -> None:
+        """It goes on with these answers."""
+
+
 class Heard:
-    """The sink of a slot whose frames are awaited one by one."""
+    """The sink of a slot whose frames are awaited one by one, or go `onward` once that is set."""
 
     def __init__(self) -> None:
+        self.onward: Callable[[Frame], None] | None = None
         self._frames: asyncio.Queue[Frame] = asyncio.Queue()
 
     def __call__(self, frame: Frame) -> None:
-        self._frames.put_nowait(frame)
+        if self.onward is not None:
+            self.onward(frame)
+        else:
+            self._frames.put_nowait(frame)
 
     async def next(self) -> Frame:
         return await self._frames.get()
@@ -57,12 +69,12 @@ class Reached:
 
 
 async def rehearse(
-    slot: Slot, heard: Heard, script: Script, history: History, load: Load, hear: Hear, *, exact: bool
+    slot: Slot, heard: Heard, script: Script, history: History, load: Load, audience: Audience, *, exact: bool
 ) -> Reached:
     """Start `script` and take it through `history`; `exact` compares the fuel and the timers too.
 
-    A history whose last step went on ends with the frame after it, the others with their last pause. Raises Diverged;
-    a worker that is lost on the way is the frame that was reached.
+    A history whose last step went on ends with the frame after it, which `audience` has not heard; the others with
+    their last pause. Raises Diverged; a worker that is lost on the way is the frame that was reached.
     """
     reached = Reached()
     slot.start(
@@ -77,20 +89,19 @@ async def rehearse(
         frame = reached.frame = await heard.next()
         if isinstance(frame, Lost):
             return reached
-        hear(frame)
         reached.steps += 1
         _compare(reached.steps, step, frame, exact)
         assert isinstance(frame, frames.Pending)
+        audience.heard(frame)
         reached.open.update((call.id, call) for call in frame.calls)
         if step.went is None:
             return reached
         answers = [await _answer(known, load) for known in step.went.answers]
         for answer in answers:
             reached.open.pop(answer.id, None)
+        audience.told(answers)
         slot.resume(step.went.now_us, answers)
-    frame = reached.frame = await heard.next()
-    if not isinstance(frame, Lost):
-        hear(frame)
+    reached.frame = await heard.next()
     return reached
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,6 +39,23 @@ class _Recorded:
     fuel: int
     code: str | None
     by_itself: bool
+
+
+class _Listener:
+    """Keeps what a replay says."""
+
+    def __init__(self, output: Output) -> None:
+        self.output = output
+        self.fuel = 0
+
+    def heard(self, frame: frames.Pending | frames.Ended) -> None:
+        self.fuel = frame.usage.fuel
+        self.output.log(frame.logs)
+        with suppress(OutputTooLarge, *NotAValue):
+            self.output.emit(frame.emitted)
+
+    def told(self, answers: Sequence[frames.Answer]) -> None:
+        """Answers are no output."""
 
 
 class Replays:
@@ -90,16 +109,7 @@ class Replays:
         output, same_image = Output(budgets.log_bytes, budgets.result_bytes), report.same_image
         heard = Heard()
         slot = await self._places.acquire(heard, isolation=row.isolation)
-        fuel = 0
-
-        def hear(frame: frames.Pending | frames.Ended) -> None:
-            nonlocal fuel
-            fuel = frame.usage.fuel
-            output.log(frame.logs)
-            try:
-                output.emit(frame.emitted)
-            except (OutputTooLarge, *NotAValue):
-                return
+        listener = _Listener(output)
 
         async def load(sha256: bytes) -> bytes:
             found = await self._store.blob(row.n, sha256)
@@ -109,12 +119,14 @@ class Replays:
 
         try:
             async with asyncio.timeout(longer.wall_ms / 1000):
-                reached = await rehearse(slot, heard, script, history, load, hear, exact=same_image)
+                reached = await rehearse(slot, heard, script, history, load, listener, exact=same_image)
+            if isinstance(reached.frame, frames.Ended):
+                listener.heard(reached.frame)
         except TimeoutError:
             raise Overloaded("the replay took longer than it may", hint="try again when less is running") from None
         finally:
             slot.release()
-            report.fuel["replayed"] = fuel
+            report.fuel["replayed"] = listener.fuel
         report.steps, report.calls = reached.steps, history.calls
         if isinstance(reached.frame, Lost):
             raise Overloaded(f"the worker of the replay was lost: {reached.frame.reason}")

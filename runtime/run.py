@@ -6,12 +6,15 @@
 `stepping`: the isolate computes. `paused`: it waits for answers or for a timer. `stopping`: it was told to go, and the
 run ends with the code that was decided then, whatever the isolate still says. Nothing leaves `ended`. A run whose
 worker is lost before it said anything is `new` again, once.
+
+A call that needs a person is parked: it is not in flight any more, and the others go on. A paused run with nothing left
+but parked calls waits, which `Wait` and `GoOn` say.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -31,6 +34,31 @@ class PendingArrived:
 @dataclass(slots=True)
 class CallFinished:
     answer: frames.Answer
+
+
+@dataclass(slots=True)
+class CallParked:
+    """A call waits for a person."""
+
+    call: frames.Call
+
+
+@dataclass(slots=True)
+class CallReleased:
+    """A call need not wait for a person any more: it is made again."""
+
+    id: int
+
+
+@dataclass(slots=True)
+class CaughtUp:
+    """A fresh isolate has been taken through a run's history. `open` are the calls without an answer, `seen` the ids of
+    all; `stepping` when the isolate is on its way already, else it is paused, with a timer at `wake_us`."""
+
+    open: Sequence[frames.Call]
+    seen: Iterable[int]
+    wake_us: int | None
+    stepping: bool
 
 
 @dataclass(slots=True)
@@ -79,6 +107,9 @@ class FlushDue:
 Event = (
     PendingArrived
     | CallFinished
+    | CallParked
+    | CallReleased
+    | CaughtUp
     | EndedArrived
     | WorkerLost
     | DeadlinePassed
@@ -126,6 +157,16 @@ class WakeAt:
 
 
 @dataclass(slots=True)
+class Wait:
+    """From here on only a person can bring the run further."""
+
+
+@dataclass(slots=True)
+class GoOn:
+    """The run does not wait for a person any more."""
+
+
+@dataclass(slots=True)
 class DropCalls:
     """Abandon every call in flight; their answers are not wanted any more."""
 
@@ -143,7 +184,9 @@ class Finish:
     failure: frames.Failure | None
 
 
-Command = StartIsolate | FindPlace | Resume | MakeCall | FlushSoon | WakeAt | DropCalls | CancelIsolate | Finish
+Command = (
+    StartIsolate | FindPlace | Resume | MakeCall | FlushSoon | WakeAt | Wait | GoOn | DropCalls | CancelIsolate | Finish
+)
 
 Phase = Literal["new", "stepping", "paused", "stopping", "ended"]
 
@@ -173,6 +216,10 @@ class RunMachine:
         self._waiting: deque[frames.Call] = deque()
         self._in_flight: set[int] = set()
         self._ready: list[frames.Answer] = []
+        self._parked: dict[int, frames.Call] = {}
+        self._again: set[int] = set()
+        """Calls that were made before they were parked."""
+        self._waits = False
         self._timer = False
         self._flushing = False
         self._verdict: frames.Failure | None = None
@@ -191,6 +238,12 @@ class RunMachine:
                 return self._pending(calls, wake_us)
             case CallFinished(answer):
                 return self._finished(answer)
+            case CallParked(call):
+                return self._park(call)
+            case CallReleased(id):
+                return self._release(id)
+            case CaughtUp():
+                return self._caught_up(event)
             case FlushDue():
                 self._flushing = False
                 return self._resume() if self.phase == "paused" and self._ready else []
@@ -221,11 +274,13 @@ class RunMachine:
         commands: list[Command] = list(self._admit())
         if self._ready:
             return [*commands, *self._resume()]
-        if not self._in_flight and wake_us is None:
+        if not self._in_flight and wake_us is None and not self._parked:
             return self._stop(failure("never_settles", "the script waits for a promise that nothing will settle"))
         if wake_us is not None:
             self._timer = True
             commands.append(WakeAt(wake_us))
+        elif self._parked:
+            commands += self._idle()
         return commands
 
     def _fresh(self, calls: Sequence[frames.Call]) -> bool:
@@ -238,7 +293,10 @@ class RunMachine:
         while self._waiting and len(self._in_flight) < self._limit:
             call = self._waiting.popleft()
             self._in_flight.add(call.id)
-            self.calls_made += 1
+            if call.id in self._again:
+                self._again.discard(call.id)
+            else:
+                self.calls_made += 1
             yield MakeCall(call)
         self.in_flight_peak = max(self.in_flight_peak, len(self._in_flight))
 
@@ -255,6 +313,44 @@ class RunMachine:
                 self._flushing = True
                 commands.append(FlushSoon())
         return commands
+
+    def _park(self, call: frames.Call) -> list[Command]:
+        if call.id not in self._in_flight:
+            return []
+        self._in_flight.discard(call.id)
+        self._parked[call.id] = call
+        return [*self._admit(), *self._idle()]
+
+    def _idle(self) -> list[Command]:
+        """Wait for a person once nothing else can bring the run further."""
+        if self.phase != "paused" or self._waits or self._in_flight or self._ready or self._timer or not self._parked:
+            return []
+        self._waits = True
+        return [Wait()]
+
+    def _release(self, id: int) -> list[Command]:
+        call = self._parked.pop(id, None)
+        if call is None:
+            return []
+        self._again.add(id)
+        self._waiting.append(call)
+        return [*self._go_on(), *self._admit()]
+
+    def _go_on(self) -> list[Command]:
+        if not self._waits:
+            return []
+        self._waits = False
+        return [GoOn()]
+
+    def _caught_up(self, event: CaughtUp) -> list[Command]:
+        open_ids = {call.id for call in event.open}
+        self._seen.update(event.seen)
+        self.calls_made = len(self._seen - open_ids)
+        if event.stepping:
+            self._waiting.extend(event.open)
+            return list(self._admit())
+        self._seen -= open_ids
+        return self._pending(event.open, event.wake_us)
 
     def _woken(self) -> list[Command]:
         if not self._timer:
@@ -303,8 +399,10 @@ class RunMachine:
         if self._timer:
             self._timer = False
             commands.append(WakeAt(None))
-        if self._in_flight:
+        commands += self._go_on()
+        if self._in_flight or self._parked:
             self._in_flight.clear()
+            self._parked.clear()
             commands.append(DropCalls())
         self._waiting.clear()
         self._ready.clear()

@@ -3,38 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-import math
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final
 
 import anyio
 import structlog
 
-from bridge.calls import CallContext, CallOutcome, CallRecord, Door
+from bridge.calls import CallContext, CallOutcome, Door
 from bridge.proxy import ToolProxy
-from bridge.traces import traced
 from bridge.view import Narrowing
-from bridge.wire.errors import Conflict, Overloaded, RequestRefused, StorageFull
-from runtime import run
+from bridge.wire.errors import Conflict, Overloaded
 from runtime.budgets import BudgetPolicy
-from runtime.calls import Calls, facts
-from runtime.driver import Ending
-from runtime.journal import Journal, call_row
+from runtime.direct import Direct
+from runtime.interactions import Approvals
+from runtime.journal import Journal
 from runtime.live import Live
+from runtime.lives import Lives
+from runtime.patience import Patience
 from runtime.places import Places
 from runtime.records import Records, plain
 from runtime.replay import Replays
 from runtime.request import RunRequest, checked
-from runtime.results import ReplayReport, RunRecord, RunResult
-from runtime.settle import settle
-from runtime.slot import Lost, Slot
-from runtime.store.runs import NO_RUN, RunStore
+from runtime.results import TERMINAL, ReplayReport, RunRecord, RunResult
+from runtime.store.interactions import Decided
+from runtime.store.runs import RunRow, RunStore
 from runtime.tasks import Tasks
 
 CLOSE_S: Final = 30.0
 """How long closing waits for runs to end; a worker's grace is far shorter."""
-RETRY_S: Final = 1.0
-"""How often the record of a run that ended on a full disk is tried again."""
+HOLD_S: Final = 5.0
+"""How long closing waits for the calls of runs that go on after it."""
+TAKE_UP_S: Final = 1.0
+"""How long after the start the runs of the last host are taken up, when nobody asks for a run before."""
 
 _log = structlog.get_logger("executor.run")
 
@@ -53,25 +54,47 @@ class Runs:
         isolation: str,
         max_live: int,
         journal_bytes: int,
+        approval_s: float = 86_400.0,
+        max_waiting: int = 10_000,
+        take_up: bool = True,
     ) -> None:
         self._store = store
-        self._places = places
         self._proxy = proxy
         self._policy = policy
         self._languages = languages
         self._isolation = isolation
         self._max_live = max_live
         self._journal_bytes = journal_bytes
-        self._live: dict[str, Live] = {}
+        self._closing = asyncio.Event()
+        approvals = Approvals(store.interactions, approval_s, max_waiting)
+        self._patience = Patience(store, approvals, proxy, self._wake)
+        self._life = Lives(store, places, proxy, approvals, self._closing)
+        self._live = self._life.table
         self.records = Records(store, self._live)
         self._replays = Replays(store, places)
         self._once_lock = asyncio.Lock()
         self._lives = Tasks()
-        self._calls = Tasks()
-        self._closing = asyncio.Event()
+        self._calls = self._life.calls
+        self._left: OrderedDict[str, None] = OrderedDict.fromkeys(store.left)
+        """Ids of the runs that the last host left in the middle, and that nobody has taken up yet."""
+        self._takes_up = take_up
+        self._begun = False
+        self._timer = asyncio.get_running_loop().call_later(TAKE_UP_S, self.begin)
+
+    def begin(self) -> None:
+        """Take up what the last host left, from now on, and look after what waits. Later calls do nothing."""
+        self._timer.cancel()
+        if self._begun or not self._takes_up or self._closing.is_set():
+            return
+        self._begun = True
+        self._calls.spawn(self._patience.watch())
+        if self._left:
+            _log.info("runs_taken_up", count=len(self._left))
+            self._calls.spawn(self._take_up_all())
 
     async def run(self, code: Any, *, wait: bool, principal: str, **asked: Any) -> RunResult:
         """See `Executor.run`."""
+        self.begin()
         request = checked(
             self._policy,
             code,
@@ -86,17 +109,54 @@ class Runs:
             return await self._attend(live) if wait else live.answer()
         return await self._once(request, wait)
 
-    async def wait(self, run_id: str) -> RunRecord:
-        live = self._live.get(run_id)
-        if live is not None:
-            await live.done.wait()
-        return await self.records.get(run_id)
+    async def wait(self, run_id: str, *, rest: bool = False) -> RunRecord:
+        """The record of a run once it has ended; with `rest`, also once it waits for a person."""
+        self.begin()
+        while True:
+            appeared = self.records.appears(run_id)
+            live = self._live.get(run_id)
+            if live is not None:
+                await (live.rested if rest else live.done).wait()
+            record = await self.records.get(run_id)
+            if record.ended or (rest and record.status == "waiting"):
+                return record
+            if live is None:
+                await appeared.wait()
 
     async def cancel(self, run_id: str) -> RunRecord:
         live = self._live.get(run_id)
+        if live is None:
+            row = await self.records.row(run_id)
+            live = self._live.get(run_id)
+            if live is None and row.status not in TERMINAL:
+                mine = self._left.pop(run_id, row) is None or await self._store.claim(row.n)
+                live = self._revive(row, crashed=False, cancelled=True) if mine else self._live.get(run_id)
         if live is not None:
             live.cancel("the run was cancelled on request")
         return await self.wait(run_id)
+
+    async def resume(
+        self, run_id: str, interaction: Any, action: Any, content: Any, *, principal: str, wait: bool
+    ) -> RunRecord:
+        """See `Executor.resume`."""
+        row = await self.records.row(run_id)
+        decided = await self._patience.answer(row, interaction, action, content, principal)
+        if action == "cancel":
+            return await self.cancel(run_id) if decided.fresh else await self.wait(run_id)
+        if run_id in self._left:
+            await self._take_up(run_id)
+        return await self.wait(run_id, rest=True) if wait else await self.records.get(run_id)
+
+    def _wake(self, run_id: str, decided: Decided) -> None:
+        """Tell a run that an interaction was decided; one that waits nowhere but in the store is taken up."""
+        live = self._live.get(run_id)
+        if live is None:
+            if decided.claimed and not self._closing.is_set():
+                self._calls.spawn(self._take_up(run_id, crashed=False))
+        elif live.calls is not None:
+            live.calls.decided(decided.interaction)
+        else:
+            live.early.append(decided.interaction)
 
     async def replay(self, run_id: str) -> ReplayReport:
         """See `Executor.replay_run`."""
@@ -117,7 +177,7 @@ class Runs:
         self._proxy.check_view(toolkit, narrowings)
         context = CallContext(principal=principal, door=door, toolkit=toolkit, narrowings=narrowings)
         outcome: CallOutcome = await self._proxy.call(
-            context, path, {} if args is None else args, meta=meta, journal=_Direct(self._store)
+            context, path, {} if args is None else args, meta=meta, journal=Direct(self._store)
         )
         return {"value": outcome.value, "http": outcome.http} if meta else outcome.value
 
@@ -126,13 +186,60 @@ class Runs:
         return {"running": running, "queued": len(self._live) - running, "capacity": self._max_live}
 
     async def close(self) -> None:
-        """Cancel what is in progress and wait until it is recorded. New runs are refused from now on."""
+        """Leave what is to go on at the next start, cancel the rest, and wait until all of it is recorded. New runs are
+        refused from now on."""
         self._closing.set()
+        self._timer.cancel()
         for live in list(self._live.values()):
-            live.cancel("Executor is closing")
+            lasting = live.durable and self._store.database.durable and live.journal.whole
+            if lasting and live.status != "waiting":
+                self._lives.spawn(self._leave(live))
+            elif not lasting:
+                live.cancel("Executor is closing")
         await self._lives.join(CLOSE_S)
         await self._lives.close()
         await self._calls.close()
+
+    async def _leave(self, live: Live) -> None:
+        """Let the calls of a run come back, and leave the run as it is: it is taken up at the next start."""
+        if live.calls is not None:
+            await live.calls.hold(HOLD_S)
+            live.calls.leave()
+        live.driver.suspend()
+        live.queueing.cancel()
+
+    async def _take_up_all(self) -> None:
+        for run_id in list(self._left):
+            await self._take_up(run_id)
+
+    async def _take_up(self, run_id: str, *, crashed: bool = True) -> None:
+        """Take up a run that was claimed, or that the last host left."""
+        if crashed and run_id not in self._left:
+            return
+        self._left.pop(run_id, None)
+        row = await self._store.get(run_id)
+        if row is not None and run_id not in self._live and row.status not in TERMINAL and not self._closing.is_set():
+            self._revive(row, crashed=crashed)
+
+    def _revive(self, row: RunRow, *, crashed: bool, cancelled: bool = False) -> Live:
+        journal = Journal(self._store, row.n, self._journal_bytes)
+        live = self._live[row.id] = Live.again(row, journal)
+        self.records.appeared(row.id)
+        live.driver.waits = lambda waits: self._waits(live, waits)
+        if cancelled:
+            live.restore(row)
+        self._lives.spawn(self._life.through(live, None, None if cancelled else (row, crashed)))
+        return live
+
+    def _waits(self, live: Live, waits: bool) -> None:
+        """The run has begun to wait for a person, or goes on."""
+        if waits:
+            live.waits()
+            live.durable = True
+            self._lives.spawn(self._patience.rest(live, self._closing))
+        else:
+            live.goes_on()
+            self._store.going_on(live.n)
 
     # The life of one run
 
@@ -144,6 +251,8 @@ class Runs:
             raise Overloaded(f"all {self._max_live} places for runs and their queue are taken")
         n = self._store.number()
         live = Live(request, n, Journal(self._store, n, self._journal_bytes))
+        live.durable = durable
+        live.driver.waits = lambda waits: self._waits(live, waits)
         self._live[live.id] = live
         forget: Callable[[], None] | None = None
         # A store that failed is tried before anything runs, so that a full disk refuses runs instead of losing them.
@@ -153,14 +262,14 @@ class Runs:
             except asyncio.CancelledError:
                 # The record may be there by now, so that it gets its end.
                 live.cancel("the caller went away")
-                self._lives.spawn(self._live_through(live, None))
+                self._lives.spawn(self._life.through(live, None))
                 raise
             except BaseException:
                 del self._live[live.id]
                 raise
         else:
             forget = self._store.begin(live.row)
-        self._lives.spawn(self._live_through(live, forget))
+        self._lives.spawn(self._life.through(live, forget))
         return live
 
     async def _once(self, request: RunRequest, wait: bool) -> RunResult:
@@ -178,13 +287,10 @@ class Runs:
             raise Conflict("the idempotency key was used for another request", hint="use a new key for a new request")
         if live is None:
             assert row is not None
-            return plain(await self.records.of(row))
+            return plain(await self.wait(row.id, rest=True) if wait else await self.records.of(row))
         if not wait:
             return live.answer()
-        if mine:
-            return await self._attend(live)
-        await live.done.wait()
-        return live.answer()
+        return await self._attend(live) if mine else plain(await self.wait(live.id, rest=True))
 
     def _keyed(self, request: RunRequest) -> Live | None:
         return next((live for live in self._live.values() if _key(live.request) == _key(request)), None)
@@ -192,7 +298,7 @@ class Runs:
     async def _attend(self, live: Live) -> RunResult:
         """The answer of `live`; the task that waits here owns it, and takes it along when it is cancelled."""
         try:
-            await live.done.wait()
+            await live.rested.wait()
         except asyncio.CancelledError:
             live.cancel("the caller went away")
             await _outlast(live.done)
@@ -200,119 +306,6 @@ class Runs:
         if live.refused is not None:
             raise live.refused
         return live.answer()
-
-    async def _live_through(self, live: Live, forget: Callable[[], None] | None) -> None:
-        """From acceptance to the record. `forget` takes back the record of a run that nobody was promised."""
-        try:
-            try:
-                ending = await self._drive(live)
-            except RequestRefused as e:
-                if forget is not None:
-                    forget()
-                    live.refused = e
-                    return
-                ending = Ending(None, run.failure("worker_lost", f"no worker took the run: {e.message}"))
-            except Exception as e:
-                _log.error("a run could not be driven", run_id=live.id, exception=traced(e))
-                ending = Ending(None, run.failure("internal", f"the run could not be driven ({type(e).__name__})"))
-            await self._record(live, ending, forget)
-        finally:
-            self._live.pop(live.id, None)
-            live.done.set()
-
-    async def _drive(self, live: Live) -> Ending:
-        """Take a place, run there, give it back. Raises Overloaded when there is none."""
-        driver, request = live.driver, live.request
-        slot: Slot | None = None
-        try:
-            with live.queueing:
-                await self._places.prepare(request.language)
-                slot = await self._places.acquire(driver.frame, isolation=request.isolation)
-            if slot is not None:
-                live.started()
-                driver.image = self._places.image(request.language)
-                live.calls = Calls(
-                    self._proxy, self._context(live), live.output, live.journal, self._calls, driver.answered
-                )
-                driver.start(slot, live.calls)
-            while (ending := await driver.ended()) is None:
-                assert slot is not None
-                slot.release()
-                slot = await self._other_place(live)
-            return ending
-        finally:
-            if slot is not None:
-                slot.release()
-
-    async def _other_place(self, live: Live) -> Slot | None:
-        """Start a run again whose worker died before it said anything of it. None when the run ends instead."""
-        driver, calls = live.driver, live.calls
-        assert calls is not None
-        slot: Slot | None = None
-        # Its wall time has begun: whoever waits past the deadline is ended by it.
-        live.queueing = anyio.CancelScope(deadline=calls.context.deadline or math.inf)
-        with live.queueing:
-            try:
-                slot = await self._places.acquire(driver.frame, isolation=live.request.isolation)
-            except Overloaded as e:
-                driver.frame(Lost(f"the worker was lost, and no other took the run: {e.message}"))
-        if slot is not None:
-            _log.info("run_moved", run_id=live.id)
-            driver.start(slot, calls)
-        return slot
-
-    def _context(self, live: Live) -> CallContext:
-        request = live.request
-        return CallContext(
-            run_id=live.id,
-            principal=request.principal,
-            door="script",
-            toolkit=request.toolkit,
-            narrowings=request.narrowings,
-            args_bytes=request.budgets.call_args_bytes,
-            value_bytes=request.budgets.call_value_bytes,
-            deadline=asyncio.get_running_loop().time() + request.budgets.wall_ms / 1000,
-        )
-
-    async def _record(self, live: Live, ending: Ending, forget: Callable[[], None] | None) -> None:
-        """Commit how the run ended, then tell. While the disk is full the run keeps its place and is tried again."""
-        blobs = await settle(live, ending)
-        live.journal.ended(live.driver.usage.fuel, live.error["code"] if live.error else None)
-        if forget is not None:
-            # One that ended before its start was written is written once.
-            forget()
-        row = live.row()
-        while True:
-            closing = self._closing.is_set()
-            try:
-                await self._store.finish(row, blobs, lambda: live.journal.whole)
-                break
-            except StorageFull as e:
-                e.details = {"run_id": live.id, "status": live.status}
-                live.refused = e
-                live.output.close(live.status)
-                live.done.set()
-                if closing:
-                    _log.error("the record of a run is lost: the disk is full", run_id=live.id)
-                    return
-                with anyio.move_on_after(RETRY_S):
-                    await self._closing.wait()
-        live.output.close(live.status)
-
-
-class _Direct:
-    """The journal of a call outside any run."""
-
-    def __init__(self, store: RunStore) -> None:
-        self._store = store
-        self._id = store.direct_number()
-
-    async def sending(self, record: CallRecord) -> None:
-        if record.side_effect != "read":
-            await self._store.sending(call_row(NO_RUN, facts(self._id, record) | {"outcome": "sending"}))
-
-    def finished(self, record: CallRecord) -> None:
-        self._store.called(call_row(NO_RUN, facts(self._id, record)))
 
 
 def _key(request: RunRequest) -> tuple[str, str]:

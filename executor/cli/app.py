@@ -18,6 +18,7 @@ from bridge.wire.errors import ExecutorError
 DONE: Final = 0
 FAILED: Final = 1
 USAGE: Final = 2
+WAITING: Final = 3
 INTERRUPTED: Final = 130
 
 _COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
@@ -76,6 +77,8 @@ _COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "list": ("runs:list_runs", "List runs, newest first."),
         "show": ("runs:show", "Show a run."),
         "cancel": ("runs:cancel", "Cancel a run."),
+        "resume": ("runs:resume", "Answer a call that waits for a person."),
+        "watch": ("runs:watch", "Follow a run."),
         "replay": ("runs:replay", "Do a run again from its journal and compare."),
     },
     "images": {
@@ -96,6 +99,11 @@ _GROUPS: Final[dict[str, str]] = {
     "runs": "Runs that were made.",
     "images": "The guest images.",
 }
+
+
+def exit_status(run: dict[str, Any]) -> int:
+    """The exit status that says how a run stands."""
+    return {"completed": DONE, "waiting": WAITING}.get(run["status"], FAILED)
 
 
 def build() -> App:

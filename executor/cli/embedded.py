@@ -22,10 +22,10 @@ class Embedded:
     @classmethod
     @contextlib.asynccontextmanager
     async def open(cls, home: Path, config: Config | None = None) -> AsyncIterator[Embedded]:
-        """One worker is enough for one command, and halves the wait for it."""
+        """One worker is enough for one command, and halves the wait for it. What others left is theirs to take up."""
         logs.configure()
         settings = (config or Config.load(home)).model_copy(update={"workers": 1})
-        async with Executor.open(home, config=settings) as executor:
+        async with Executor.open(home, config=settings, take_up=False) as executor:
             yield cls(executor)
 
     async def run(self, code: str, **options: Any) -> dict[str, Any]:
@@ -124,6 +124,13 @@ class Embedded:
 
     async def cancel_run(self, run_id: str) -> dict[str, Any]:
         return (await self.executor.cancel_run(run_id)).as_dict()
+
+    async def watch(self, run_id: str) -> AsyncIterator[dict[str, Any]]:
+        async for event in self.executor.events(run_id):
+            yield event._asdict()
+
+    async def resume(self, run_id: str, interaction: str, action: str, content: Any) -> dict[str, Any]:
+        return (await self.executor.resume(run_id, interaction, action, content, principal="cli")).as_dict()
 
     async def replay_run(self, run_id: str) -> dict[str, Any]:
         return (await self.executor.replay_run(run_id)).as_dict()

@@ -110,8 +110,44 @@ def show_run(run: dict[str, Any], code: str | None = None) -> None:
         _show_stored(run["result_ref"])
     if run.get("error"):
         _show_error(run["error"], code)
+    _show_waiting(run)
     notes.print()
     _show_summary(run)
+
+
+def _show_waiting(run: dict[str, Any]) -> None:
+    """What the run waits for, and how to answer."""
+    for each in run.get("interactions") or []:
+        arguments = json.dumps(each["arguments"], ensure_ascii=True)
+        notes.print(Text.assemble(("waits ", "odd"), (each["path"], "name"), f" {arguments}"), soft_wrap=True)
+        say(f"      executor runs resume {run['run_id']} {each['id']} --approve | --deny", "quiet")
+
+
+def print_line(value: Any) -> None:
+    """Machine output as it comes: a JSON document on a line."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n")
+    sys.stdout.flush()
+
+
+def show_event(event: dict[str, Any]) -> None:
+    """One thing that happened in a run."""
+    kind, data = event["type"], event["data"]
+    if kind == "log":
+        _show_logs([data])
+    elif kind == "emit":
+        notes.print(Text.assemble(("emit  ", "name"), json.dumps(data["value"], ensure_ascii=False)), soft_wrap=True)
+    elif kind == "call":
+        say(f"call  {data['path']}  {data.get('code') or data['state']}", "quiet")
+    elif kind == "status":
+        say(f"      {data['status']}", _MARKS.get(data["status"], ("", "odd"))[1])
+    else:
+        notes.print()
+        if "result" in data:
+            print_value(data["result"])
+        elif data.get("result_ref"):
+            _show_stored(data["result_ref"])
+        if data.get("error"):
+            _show_error(data["error"], None)
 
 
 def show_replay(report: dict[str, Any]) -> None:

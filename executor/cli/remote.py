@@ -143,6 +143,30 @@ class Remote:
     async def cancel_run(self, run_id: str) -> dict[str, Any]:
         return await self._dict("POST", f"/runs/{quote(run_id, safe='')}/cancel")
 
+    async def watch(self, run_id: str) -> AsyncIterator[dict[str, Any]]:
+        path = f"/runs/{quote(run_id, safe='')}/events"
+        async with self._client.stream("GET", path) as answer:
+            if not answer.is_success:
+                await answer.aread()
+                raise _error_of(answer)
+            event: dict[str, Any] = {}
+            async for line in answer.aiter_lines():
+                name, _, value = line.partition(":")
+                value = value.removeprefix(" ")
+                if name == "id":
+                    event["seq"] = int(value)
+                elif name == "event":
+                    event["type"] = value
+                elif name == "data":
+                    event["data"] = json.loads(value)
+                elif not line and "data" in event:
+                    yield event
+                    event = {}
+
+    async def resume(self, run_id: str, interaction: str, action: str, content: Any) -> dict[str, Any]:
+        body = {"interaction": interaction, "action": action} | ({} if content is None else {"content": content})
+        return await self._dict("POST", f"/runs/{quote(run_id, safe='')}/resume", body)
+
     async def replay_run(self, run_id: str) -> dict[str, Any]:
         return await self._dict("POST", f"/runs/{quote(run_id, safe='')}/replay")
 

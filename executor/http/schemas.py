@@ -67,6 +67,17 @@ class RunRequest(Asked):
     )
 
 
+class ResumeRequest(Asked):
+    """A person's answer to an interaction of a run."""
+
+    interaction: Text
+    action: Literal["approve", "deny", "cancel"] = Field(description="`cancel` cancels the whole run.")
+    content: dict[str, Any] | None = Field(
+        default=None, description="Why; a script that is denied a call reads `reason` in its error."
+    )
+    wait: bool = Field(default=True, description="false: answer as soon as the decision is recorded.")
+
+
 class CallRequest(Asked):
     """The arguments of one tool call."""
 
@@ -292,6 +303,20 @@ class CallRecord(Told):
     path: str
 
 
+class Interaction(Told):
+    """A call that waits for a person. `arguments` are exactly those that would be sent, in full."""
+
+    id: str
+    kind: Literal["approval"]
+    path: str
+    arguments: Any
+    reason: str
+    side_effect: str
+    call: int
+    created_at: float
+    expires_at: float
+
+
 class RunAnswer(Told):
     """The answer to a run. A script that failed is an answer too: see `status` and `error`."""
 
@@ -301,7 +326,7 @@ class RunAnswer(Told):
     result_ref: ResultRef | None = None
     error: RunError | None = None
     limit: LimitReached | None = None
-    interactions: list[dict[str, Any]] | None = None
+    interactions: list[Interaction] | None = None
     logs: list[LogLine]
     emitted: list[Any]
     calls: list[CallRecord]

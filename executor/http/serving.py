@@ -89,6 +89,7 @@ async def serve(
         raise ConfigError(f"cannot listen on {where}: {e.strerror}", hint="choose another --port") from None
     executor.toolbox.own.listens(settings.address, server.port)
     stop = _stop_signal()
+    executor.take_up()
     _calm_collector()
     try:
         if on_ready is not None:

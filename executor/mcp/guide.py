@@ -33,7 +33,7 @@ data: bytes })`.
 ## When a call fails
 
 A failed call throws a `ToolError` with `code`, `message`, `hint`, `retryable` and `status`; catch it like any error.
-`approval_required` means that a person must allow the call; `blocked` that a policy forbids it;
+`approval_denied` means that a person said no to the call; `blocked` that a policy forbids it;
 `connection_missing` and `credential_rejected` that an operator must act. Do not repeat a call after `outcome_unknown`
 without checking whether it took effect.
 

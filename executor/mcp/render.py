@@ -84,7 +84,10 @@ def failed(error: ExecutorError) -> types.CallToolResult:
 
 def _headline(answer: RunResult) -> str:
     if answer.error is None:
-        return "" if answer.status == "completed" else f"The run {answer.run_id} is {answer.status}."
+        if answer.status == "completed":
+            return ""
+        asked = [f"{one['path']} needs a person's approval (interaction {one['id']})" for one in answer.interactions]
+        return "\n".join([f"The run {answer.run_id} is {answer.status}.", *asked])
     error = answer.error
     name = f"{error['name']}: " if error.get("name") else ""
     place = f" (line {error['line']}, column {error.get('column') or 1})" if error.get("line") else ""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from bridge.wire.errors import Conflict
+from runtime.store.interactions import Interactions, claim
 from runtime.store.sqlite import Database
 
 NO_RUN: Final = 0
@@ -62,6 +63,7 @@ class RunRow(NamedTuple):
     timeline: bytes
     image: str | None = None
     narrowings: str = "[]"
+    taken_up: int = 0
 
 
 class CallRow(NamedTuple):
@@ -90,26 +92,27 @@ _PUT_CALL: Final = (
     "INSERT INTO calls (run, id, path, outcome, started_at, facts) VALUES (?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (run, id) DO UPDATE SET outcome = excluded.outcome, facts = excluded.facts"
 )
-_LOST: Final = json.dumps({"code": "worker_lost", "message": "the host stopped while the run was in progress"})
 
 
 class RunStore:
-    """The runs of one database. `load` comes first: it numbers runs on from the last, and closes what a crash left."""
+    """The runs of one database. `load` comes first: it numbers runs on from the last, and finds what a crash left."""
 
     def __init__(self, database: Database, retention: Retention) -> None:
         self.database = database
+        self.interactions = Interactions(database)
+        self.left: list[str] = []
+        """Ids of the runs that the last host left in the middle, oldest first."""
         self._retention = retention
         self._next = 1
         self._next_direct = 1
         self._since_prune = 0
 
-    async def load(self, now: float) -> int:
-        """Mark what was in progress when the last host stopped. Returns how many runs that were."""
-        lost, last, direct = await self.database.write(lambda connection: _recover(connection, now))
+    async def load(self) -> None:
+        """Number on, and find what was in progress when the last host stopped: its calls may have happened."""
+        self.left, last, direct = await self.database.write(_recover)
         self._next = last + 1
         self._next_direct = direct + 1
         await self.database.write(self._prune)
-        return lost
 
     def number(self) -> int:
         """The number of a new run: higher than every earlier one, so that it orders runs by their creation."""
@@ -225,6 +228,29 @@ class RunStore:
 
         return await self.database.read(read)
 
+    def not_whole(self, n: int) -> None:
+        """The journal of run number `n` is not complete any more."""
+        self.database.post(lambda connection: connection.execute("UPDATE runs SET journal_whole = 0 WHERE n = ?", (n,)))
+
+    async def claim(self, n: int) -> bool:
+        """Have run number `n` run, durably, if it waits. False when it did not: somebody else has it."""
+        return await self.database.write(lambda connection: claim(connection, n))
+
+    def going_on(self, n: int) -> None:
+        """Run number `n` does not wait any more; committed soon."""
+        self.database.post(lambda connection: claim(connection, n))
+
+    async def take_up(self, n: int) -> None:
+        """Count, durably, that run number `n` is begun again after a crash."""
+        statement = "UPDATE runs SET taken_up = taken_up + 1 WHERE n = ?"
+        await self.database.write(lambda connection: connection.execute(statement, (n,)))
+
+    async def journal_size(self, n: int) -> tuple[int, int]:
+        """The last row's number and the bytes of all."""
+        query = "SELECT coalesce(max(seq), 0), coalesce(sum(length(entries)), 0) FROM journal WHERE run = ?"
+        seq, size = await self.database.read(lambda connection: connection.execute(query, (n,)).fetchone())
+        return int(seq), int(size)
+
     async def journal(self, n: int) -> bytes:
         """The journal of run number `n`: a stream of msgpack arrays."""
         query = "SELECT entries FROM journal WHERE run = ? ORDER BY seq"
@@ -276,17 +302,20 @@ def _put(connection: sqlite3.Connection, row: RunRow) -> None:
         )
 
 
-def _recover(connection: sqlite3.Connection, now: float) -> tuple[int, int, int]:
-    lost = connection.execute(
-        "UPDATE runs SET status = 'failed', error = ?, ended_at = ? WHERE status IN ('queued', 'running')", (_LOST, now)
-    ).rowcount
+def _recover(connection: sqlite3.Connection) -> tuple[list[str], int, int]:
+    # A run can have gone on without a word of it in its row: then nothing is open that somebody could answer.
+    query = (
+        "SELECT id FROM runs r WHERE status IN ('queued', 'running') OR (status = 'waiting' AND NOT EXISTS "
+        "(SELECT 1 FROM interactions i WHERE i.run = r.n AND i.state = 'pending')) ORDER BY n"
+    )
+    left = [id for (id,) in connection.execute(query)]
     sent = connection.execute("SELECT n, facts FROM calls WHERE outcome = 'sending'").fetchall()
     for n, facts in sent:
         known = json.loads(facts) | {"outcome": "unknown", "code": "outcome_unknown"}
         connection.execute("UPDATE calls SET outcome = 'unknown', facts = ? WHERE n = ?", (json.dumps(known), n))
     (last,) = connection.execute("SELECT coalesce(max(n), 0) FROM runs").fetchone()
     (direct,) = connection.execute("SELECT coalesce(max(id), 0) FROM calls WHERE run = 0").fetchone()
-    return lost, last, direct
+    return left, last, direct
 
 
 def _forget_oldest(connection: sqlite3.Connection, how_many: int) -> int:
@@ -301,7 +330,13 @@ def _forget(connection: sqlite3.Connection, numbers: Iterable[int]) -> None:
     each = [(n,) for n in numbers]
     if not each:
         return
-    for table, column in (("run_labels", "run"), ("calls", "run"), ("journal", "run"), ("runs", "n")):
+    for table, column in (
+        ("run_labels", "run"),
+        ("calls", "run"),
+        ("journal", "run"),
+        ("interactions", "run"),
+        ("runs", "n"),
+    ):
         connection.executemany(f"DELETE FROM {table} WHERE {column} = ?", each)  # noqa: S608 - our own names
     orphans = connection.executemany("DELETE FROM blob_uses WHERE run = ?", each).rowcount
     if orphans:

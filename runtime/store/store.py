@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,13 +28,11 @@ class Store:
         self.policies = Policies(database)
         self.toolkits = Toolkits(database)
         self.secrets = Secrets(database)
-        self.lost = 0
-        """Runs that were in progress when the host of this home last stopped."""
         self._lock = lock
 
     @classmethod
     async def open(cls, home: Path | None, retention: Retention | None = None) -> Store:
-        """Lock the home, check and migrate its database, close what a crash left open.
+        """Lock the home, check and migrate its database, find what a crash left open.
 
         Raises ConfigError (in use by another process, damaged, newer) and StorageFull.
         """
@@ -50,7 +47,7 @@ class Store:
                 lock.release()
                 raise
         try:
-            store.lost = await store.runs.load(time.time())
+            await store.runs.load()
         except BaseException:
             await store.close()
             raise

@@ -90,8 +90,7 @@ async def test_no_acknowledged_run_is_lost_when_the_host_is_killed(tmp_path: Pat
         assert len(acknowledged) >= 50
         async with Executor.open(tmp_path, config=Config(workers=1)) as ex:
             for run_id, result in acknowledged.items():
-                record = await ex.get_run(run_id)
-                assert record.ended
+                record = await ex.wait_run(run_id)
                 if result is not None:
                     assert (record.status, record.result) == ("completed", result)
         connection = sqlite3.connect(tmp_path / "executor.db")
@@ -106,13 +105,13 @@ async def test_a_run_cut_off_by_the_hosts_death_is_reported_with_its_unknown_cal
     assert host.read() == {"effect": 7}
     host.kill()
     async with Executor.open(tmp_path, config=Config(workers=1)) as ex:
-        assert ex.health()["runs"]["lost_at_start"] == 1
-        record = await ex.get_run(run_id)
-        assert record.status == "failed"
-        assert record.error == {"code": "worker_lost", "message": "the host stopped while the run was in progress"}
-        assert [(call["path"], call["outcome"]) for call in record.calls] == [("h.org.main.write", "unknown")]
+        assert ex.health()["runs"]["left_at_start"] == 1
+        record = await ex.wait_run(run_id)
+        assert (record.status, record.error and record.error["details"]["code"]) == ("failed", "outcome_unknown")
+        outcomes = [(call["path"], call["outcome"]) for call in record.calls]
+        assert outcomes == [("h.org.main.read", "done"), ("h.org.main.write", "unknown")]
         events = [event async for event in ex.events(run_id)]
-        assert events[-1].data["error"]["code"] == "worker_lost"
+        assert events[-1].data["error"]["details"]["code"] == "outcome_unknown"
 
 
 async def test_a_home_in_use_is_refused_until_its_process_is_gone(tmp_path: Path):

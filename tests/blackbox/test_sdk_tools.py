@@ -93,8 +93,12 @@ async def test_a_tool_at_a_path_in_use_takes_its_place(ex: Executor):
 async def test_a_tool_with_an_effect_needs_approval_and_is_not_called(ex: Executor):
     calls: list[dict] = []
     ex.tool("danger.org.main.drop", calls.append, side_effect="delete")
-    answer = await ex.run("try { await tools.danger.org.main.drop({}) } catch (e) { e.code }")
-    assert answer.unwrap() == "approval_required"
+    answer = await ex.run("await tools.danger.org.main.drop({ n: 1 })")
+    assert (answer.status, answer.interactions[0]["arguments"]) == ("waiting", {"n": 1})
+    assert (await ex.cancel_run(answer.run_id)).status == "cancelled"
+    with pytest.raises(ToolError) as refusal:
+        await ex.call("danger.org.main.drop", {"n": 1})
+    assert refusal.value.code == "approval_required"
     assert calls == []
 
 

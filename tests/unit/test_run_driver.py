@@ -94,6 +94,9 @@ class Proxy:
         self.made: list[Any] = []
         self.error: Exception | None = None
 
+    def check_view(self, toolkit: Any, narrowings: Any) -> None:
+        pass
+
     async def call(self, ctx: Any, path: str, args: Any, *, journal: Any, call_id: int, **rest: Any) -> CallOutcome:
         self.made.append((path, args))
         if self.error is not None:
@@ -114,7 +117,9 @@ class House:
             language="javascript",
             input=None,
             budgets=budgets,
+            ceilings=None,
             toolkit=None,
+            narrowings=(),
             labels=None,
             isolation=None,
             idempotency_key=None,

@@ -11,6 +11,7 @@ from bridge.wire import frames
 from bridge.wire.errors import Conflict
 from runtime import journal
 from runtime.journal import Journal
+from runtime.store.interactions import InteractionRow
 from runtime.store.runs import NO_RUN, CallRow, Retention, RunRow, RunStore, put_blob
 from runtime.store.sqlite import Database
 
@@ -26,7 +27,7 @@ async def database(tmp_path: Path):
 
 async def opened(database: Database, runs: int = 10_000) -> RunStore:
     store = RunStore(database, Retention(runs=runs))
-    await store.load(now=100.0)
+    await store.load()
     return store
 
 
@@ -70,23 +71,32 @@ def call(run: int, id: int, outcome: str) -> CallRow:
     return CallRow(run, id, "a.b.c.d", outcome, 1.0, json.dumps({"id": id, "outcome": outcome}))
 
 
+def interaction(run: int, **other: object) -> InteractionRow:
+    row = InteractionRow("int_1", run, 1, "approval", "a.b.c.d", "{}", 1, "", "write", "bound", "pending", 0.0, 100.0)
+    return row._replace(**other)  # type: ignore[arg-type]
+
+
 def yes() -> bool:
     return True
 
 
-async def test_what_was_in_progress_when_the_host_died_is_lost_and_says_so(database: Database):
+async def test_what_was_in_progress_when_the_host_died_is_found_and_stays_as_it_was(database: Database):
     """PER-01"""
     store = await opened(database)
     rows = [row(store, status) for status in ("queued", "running", "waiting", "completed", "failed")]
     for each in rows:
         await store.accept(each)
     again = RunStore(database, Retention())
-    assert await again.load(now=500.0) == 2
+    await store.interactions.add(interaction(rows[2].n), None)
+    await again.load()
+    assert again.left == [rows[0].id, rows[1].id]
     found = [await again.get(each.id) for each in rows]
-    assert [each.status for each in found if each] == ["failed", "failed", "waiting", "completed", "failed"]
-    lost = found[0]
-    assert lost is not None
-    assert (json.loads(lost.error or "")["code"], lost.ended_at) == ("worker_lost", 500.0)
+    assert [each.status for each in found if each] == ["queued", "running", "waiting", "completed", "failed"]
+    # One that waits for nothing that is open has gone on without a word of it.
+    await store.interactions.decide("int_1", "approved", now=1.0, by="me")
+    await database.write(lambda c: c.execute("UPDATE runs SET status = 'waiting' WHERE n = ?", (rows[2].n,)))
+    await again.load()
+    assert again.left == [rows[0].id, rows[1].id, rows[2].id]
     assert again.number() == rows[-1].n + 1
 
 
@@ -98,7 +108,7 @@ async def test_a_call_that_was_leaving_when_the_host_died_is_unknown(database: D
     await store.sending(call(running.n, 1, "sending"))
     await store.sending(call(running.n, 2, "sending"))
     store.called(call(running.n, 2, "done"))
-    await RunStore(database, Retention()).load(now=0)
+    await RunStore(database, Retention()).load()
     assert await store.calls(running.n) == [
         {"id": 1, "outcome": "unknown", "code": "outcome_unknown"},
         {"id": 2, "outcome": "done"},
@@ -110,7 +120,7 @@ async def test_calls_outside_any_run_are_numbered_on(database: Database):
     first = store.direct_number()
     await store.sending(call(NO_RUN, first, "sending"))
     again = RunStore(database, Retention())
-    await again.load(now=0)
+    await again.load()
     assert again.direct_number() == first + 1
 
 
@@ -124,7 +134,7 @@ async def test_the_oldest_ended_runs_go_first_with_all_that_is_theirs(database: 
         await store.sending(call(each.n, 1, "done"))
         await database.write(lambda c, n=each.n: c.execute("INSERT INTO journal VALUES (?, 1, x'90')", (n,)))
         await store.finish(each, [b"mine %d" % each.n, b"shared"], yes)
-    await store.load(now=0)
+    await store.load()
     left = [r.n for r in await store.page(status=None, label=None, limit=10, before=None)]
     assert left == [ended[4].n, ended[3].n, waiting.n]
     for table in ("calls", "journal", "blob_uses"):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from cyclopts import Parameter
 
-from executor.cli.app import DONE, FAILED
+from executor.cli.app import exit_status
 from executor.cli.options import HERE, Flag, UsageError, Where, read_amounts, read_json, read_pairs, read_text
 from executor.cli.session import open_session
 
@@ -33,7 +33,9 @@ async def run(
     json: Flag = False,
     where: Where = HERE,
 ) -> int:
-    """Run a script. Exits with 0 when it completed, 1 when it did not.
+    """Run a script. Exits with 0 when it completed, 1 when it did not, 3 when it waits for a person.
+
+    At a terminal the person there is asked.
 
     Parameters
     ----------
@@ -69,8 +71,13 @@ async def run(
     }
     async with open_session(where) as session:
         answer = await session.run(code, **options)
+        if answer["status"] == "waiting" and not json:
+            from executor.cli import asking
+
+            if file != "-" and asking.can_ask():
+                answer = await asking.settle(session, answer)
     if json:
         output.print_json(answer)
     else:
         output.show_run(answer, code)
-    return DONE if answer["status"] == "completed" else FAILED
+    return exit_status(answer)

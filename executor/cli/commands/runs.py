@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from executor.cli.app import DONE, FAILED
-from executor.cli.options import HERE, Flag, Where
+from executor.cli.app import DONE, FAILED, exit_status
+from executor.cli.options import HERE, Flag, UsageError, Where
 from executor.cli.session import open_session
 
 Status = Literal["queued", "running", "waiting", "completed", "failed", "cancelled", "expired"]
@@ -101,6 +101,92 @@ async def cancel(run_id: str, /, *, json: Flag = False, where: Where = HERE) -> 
         output.print_json(run)
     else:
         output.say(f"the run is {run['status']}")
+
+
+async def resume(
+    run_id: str,
+    interaction: str | None = None,
+    /,
+    *,
+    approve: Flag = False,
+    deny: Flag = False,
+    cancel: Flag = False,
+    reason: str | None = None,
+    json: Flag = False,
+    where: Where = HERE,
+) -> int:
+    """Answer a call that waits for a person, and wait until the run has ended or waits again.
+
+    At a terminal, without --approve, --deny or --cancel, the person there is asked.
+
+    Parameters
+    ----------
+    run_id
+        The run.
+    interaction
+        What to answer; may be left out when the run waits for one answer.
+    approve
+        Let the call be made.
+    deny
+        Refuse it: the script gets an error that it can catch.
+    cancel
+        Cancel the whole run.
+    reason
+        Why; the script of a denied call can read it.
+    json
+        Print the answer as JSON.
+    """
+    from executor.cli import asking, output
+
+    chosen = [name for name, given in (("approve", approve), ("deny", deny), ("cancel", cancel)) if given]
+    if len(chosen) > 1 or (not chosen and (json or not asking.can_ask())):
+        raise UsageError("say one of --approve, --deny and --cancel", hint="executor runs resume --help")
+    async with open_session(where) as session:
+        if chosen:
+            id = interaction or _only(await session.get_run(run_id))
+            content = None if reason is None else {"reason": reason}
+            run = await session.resume(run_id, id, chosen[0], content)
+        else:
+            run = await asking.settle(session, await session.get_run(run_id))
+    if json:
+        output.print_json(run)
+    else:
+        output.show_run(run, run.get("code"))
+    return exit_status(run)
+
+
+def _only(run: dict[str, Any]) -> str:
+    """The one interaction that the run waits for."""
+    asked = run.get("interactions") or []
+    if len(asked) == 1:
+        return str(asked[0]["id"])
+    if not asked:
+        raise UsageError(f"the run waits for no answer: it is {run['status']}")
+    raise UsageError("the run waits for several answers", hint="name one: " + ", ".join(one["id"] for one in asked))
+
+
+async def watch(run_id: str, /, *, json: Flag = False, where: Where = HERE) -> int:
+    """Follow a run until it has ended: its logs, calls and emitted values as they come.
+
+    Parameters
+    ----------
+    run_id
+        The run.
+    json
+        Print each event as a line of JSON.
+    """
+    from executor.cli import output
+
+    status = FAILED
+    async with open_session(where) as session:
+        async for event in session.watch(run_id):
+            if event["type"] == "result":
+                status = exit_status(event["data"])
+            if json:
+                output.print_line(event)
+            else:
+                output.show_event(event)
+    return status
 
 
 async def replay(run_id: str, /, *, json: Flag = False, where: Where = HERE) -> int:

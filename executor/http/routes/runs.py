@@ -55,7 +55,7 @@ class Runs:
                 idempotency_key=key,
             ),
         )
-        if answer.ended:
+        if answer.ended or answer.status == "waiting":
             return json_answer(answer.as_dict())
         return json_answer(answer.as_dict(), 202, {"location": f"/runs/{answer.run_id}"})
 
@@ -76,6 +76,21 @@ class Runs:
 
     async def cancel(self, call: Call) -> Response:
         record = await self.executor.cancel_run(await self._seen(call))
+        return json_answer(record.as_dict())
+
+    async def resume(self, call: Call) -> Response:
+        body: schemas.ResumeRequest = call.body
+        record = await while_present(
+            call.receive,
+            self.executor.resume(
+                await self._seen(call),
+                body.interaction,
+                body.action,
+                body.content,
+                wait=body.wait,
+                principal=call.principal,
+            ),
+        )
         return json_answer(record.as_dict())
 
     async def replay(self, call: Call) -> Response:
@@ -118,7 +133,10 @@ class Runs:
                 "Run a script",
                 self.start,
                 {
-                    200: Answer("The run has ended; a script that failed is an answer too.", schemas.RunAnswer),
+                    200: Answer(
+                        "The run has ended (a script that failed is an answer too), or waits for a person.",
+                        schemas.RunAnswer,
+                    ),
                     202: Answer("The run is recorded and goes on (`wait: false`).", schemas.RunAnswer),
                 },
                 (409, 503, 507),
@@ -174,6 +192,20 @@ class Runs:
                 (404, 409),
                 needs=("run", "admin"),
                 description="Answers when the run has ended. A run that had ended stays as it is.",
+            ),
+            Operation(
+                "resumeRun",
+                "POST",
+                "/runs/{run_id}/resume",
+                "Answer a call that waits for a person",
+                self.resume,
+                {200: run},
+                (404, 409),
+                body=schemas.ResumeRequest,
+                description=(
+                    "Answers when the run has ended or waits again. The same answer again gives the same outcome; "
+                    "another one is a conflict: `already_decided`, `approval_expired`, `approval_void`."
+                ),
             ),
             Operation(
                 "replayRun",

@@ -1,0 +1,137 @@
+"""Interactions at rest: each is decided once, whoever asks and however often."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Final, NamedTuple
+
+from runtime.store.sqlite import Database
+
+
+class InteractionRow(NamedTuple):
+    """An interaction as stored. `state` is pending, approved, denied, cancelled, expired or void."""
+
+    id: str
+    run: int
+    call: int
+    kind: str
+    path: str
+    arguments: str
+    args_bytes: int
+    reason: str
+    side_effect: str
+    binding: str
+    state: str
+    created_at: float
+    expires_at: float
+    decided_at: float | None = None
+    decided_by: str | None = None
+    content: str | None = None
+
+
+class Overdue(NamedTuple):
+    """An interaction that nobody answered in time, and its run; `claimed` as in Decided."""
+
+    run_id: str
+    interaction: InteractionRow
+    claimed: bool
+
+
+class Decided(NamedTuple):
+    """An interaction as it is now. `fresh`: this decided it. `claimed`: its run waited and was told, in the same
+    transaction, to run; whoever did that takes it up, and nobody else does."""
+
+    interaction: InteractionRow
+    fresh: bool
+    claimed: bool
+
+
+_COLUMNS: Final = ", ".join(InteractionRow._fields)
+_PUT: Final = f"INSERT INTO interactions ({_COLUMNS}) VALUES ({', '.join('?' * len(InteractionRow._fields))})"  # noqa: S608 - our own names
+
+
+class Interactions:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, row: InteractionRow, before: str | None) -> None:
+        """Keep a new one, durably, in place of the one with the id `before`. Raises StorageFull."""
+
+        def add(connection: sqlite3.Connection) -> None:
+            connection.execute("UPDATE interactions SET state = 'void' WHERE id = ?", (before,))
+            connection.execute(_PUT, row)
+
+        await self._database.write(add)
+
+    async def get(self, id: str) -> InteractionRow | None:
+        query = f"SELECT {_COLUMNS} FROM interactions WHERE id = ?"  # noqa: S608 - our own names
+        row = await self._database.read(lambda connection: connection.execute(query, (id,)).fetchone())
+        return None if row is None else InteractionRow(*row)
+
+    async def of_run(self, run: int) -> list[InteractionRow]:
+        """In the order in which the calls came out; of several for one call the newest comes last."""
+        query = f"SELECT {_COLUMNS} FROM interactions WHERE run = ? ORDER BY call, created_at"  # noqa: S608 - our own
+        rows = await self._database.read(lambda connection: connection.execute(query, (run,)).fetchall())
+        return [InteractionRow(*row) for row in rows]
+
+    async def decide(self, id: str, state: str, *, now: float, by: str, content: str | None = None) -> Decided:
+        """Decide one that is pending, durably. One whose time is over becomes expired instead."""
+
+        def decide(connection: sqlite3.Connection) -> Decided:
+            expired = connection.execute(
+                "UPDATE interactions SET state = 'expired', decided_at = ? "
+                "WHERE id = ? AND state = 'pending' AND expires_at <= ?",
+                (now, id, now),
+            ).rowcount
+            changed = connection.execute(
+                "UPDATE interactions SET state = ?, decided_at = ?, decided_by = ?, content = ? "
+                "WHERE id = ? AND state = 'pending'",
+                (state, now, by, content, id),
+            ).rowcount
+            query = f"SELECT {_COLUMNS} FROM interactions WHERE id = ?"  # noqa: S608 - our own names
+            row = InteractionRow(*connection.execute(query, (id,)).fetchone())
+            fresh = bool(changed or expired)
+            return Decided(row, fresh, fresh and claim(connection, row.run))
+
+        return await self._database.write(decide)
+
+    def close_run(self, run: int, now: float) -> None:
+        """Nobody needs to answer what is pending for a run that has ended; committed soon."""
+        statement = "UPDATE interactions SET state = 'cancelled', decided_at = ? WHERE run = ? AND state = 'pending'"
+        self._database.post(lambda connection: connection.execute(statement, (now, run)))
+
+    async def expire(self, now: float) -> list[Overdue]:
+        """Close those whose time is over, durably."""
+
+        def expire(connection: sqlite3.Connection) -> list[Overdue]:
+            names = ", ".join(f"i.{name}" for name in InteractionRow._fields)
+            query = (
+                f"SELECT r.id, {names} FROM interactions i JOIN runs r ON r.n = i.run "  # noqa: S608 - our own names
+                "WHERE i.state = 'pending' AND i.expires_at <= ? LIMIT 256"
+            )
+            found = [Overdue(run, InteractionRow(*row), False) for run, *row in connection.execute(query, (now,))]
+            each = [(now, one.interaction.id) for one in found]
+            connection.executemany("UPDATE interactions SET state = 'expired', decided_at = ? WHERE id = ?", each)
+            return [
+                Overdue(run, row._replace(state="expired", decided_at=now), claim(connection, row.run))
+                for run, row, _ in found
+            ]
+
+        return await self._database.write(expire)
+
+    async def next_expiry(self) -> float | None:
+        query = "SELECT min(expires_at) FROM interactions WHERE state = 'pending'"
+        (at,) = await self._database.read(lambda connection: connection.execute(query).fetchone())
+        return None if at is None else float(at)
+
+    async def pending(self) -> int:
+        """How many there are that nobody has answered."""
+        query = "SELECT count(*) FROM interactions WHERE state = 'pending'"
+        (count,) = await self._database.read(lambda connection: connection.execute(query).fetchone())
+        return int(count)
+
+
+def claim(connection: sqlite3.Connection, run: int) -> bool:
+    """Have a waiting run run. False when it did not wait."""
+    statement = "UPDATE runs SET status = 'running' WHERE n = ? AND status = 'waiting'"
+    return connection.execute(statement, (run,)).rowcount == 1
