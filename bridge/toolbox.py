@@ -24,6 +24,7 @@ from bridge.explain import explain
 from bridge.outbound import Passage
 from bridge.policy import Effect, MemoryPolicies, Policy, PolicyStore
 from bridge.proxy import ToolProxy
+from bridge.reach import check_reach
 from bridge.rules import Rules
 from bridge.secrets import masterkey
 from bridge.secrets.local import LocalSecrets
@@ -32,11 +33,10 @@ from bridge.secrets.providers import Providers
 from bridge.settings import ToolboxSettings
 from bridge.toolkits import MemoryToolkits, Toolkits, ToolkitStore
 from bridge.view import Narrowing
-from bridge.wire.errors import Conflict, ImportFailed, InvalidRequest, NotFound, ToolError
+from bridge.wire.errors import Conflict, InvalidRequest, NotFound
 from catalog import address, rows
 from catalog.kinds.code import Code, Function, bind, schema_check
 from catalog.model import AddReport, Connection, Integration, Manifest, Schema, SideEffect, Tool, ToolSpec
-from catalog.origin import Reach, parse_url
 from catalog.ranking import Ranker
 from catalog.registry import Installed, Registry
 from catalog.store import CatalogStore, MemoryCatalog
@@ -77,13 +77,13 @@ class Toolbox:
             resolver=resolver, ca_file=settings.ca_file, connections_per_host=settings.connections_per_host
         )
         self.own = self._client.own
-        self._local = LocalSecrets(secrets or memory, keys or memory, None if ephemeral else key_file)
+        self.local = LocalSecrets(secrets or memory, keys or memory, None if ephemeral else key_file)
         self._providers = Providers(
-            self._local, vault=settings.vault, onepassword=settings.onepassword, cache_s=settings.secret_cache_s
+            self.local, vault=settings.vault, onepassword=settings.onepassword, cache_s=settings.secret_cache_s
         )
         self._changing = anyio.Lock()
         self._registry = Registry(ranker)
-        self.connections = Connections(self._registry, self._providers, self._local, settings.http_references)
+        self.connections = Connections(self._registry, self._providers, self.local, settings.http_references)
         self._policy = Policy()
         self._rules = Rules(policies or MemoryPolicies(), self._policy, self._registry)
         self.toolkits = Toolkits(toolkits or MemoryToolkits(), self._registry)
@@ -118,7 +118,7 @@ class Toolbox:
         self._registry.close()
 
     async def _load(self) -> None:
-        await self._local.verify()
+        await self.local.verify()
         await self._rules.load()
         await self.toolkits.load()
         connections = await self._catalog.connections()
@@ -164,7 +164,7 @@ class Toolbox:
         integration = rows.KINDS["openapi"](name)
         # Reading a large document takes seconds, and the event loop has better things to do.
         manifest = await anyio.to_thread.run_sync(integration.resolve_tools, config | {"document": document})
-        await self._check_reach(manifest, allow_private)
+        await check_reach(manifest, self._gate.grant(manifest.reach, allow_private), self._gate, self._client)
         account = self.connections.account(manifest, (name, scope, connection), auth, secret, probe)
         return await self._install(integration, config, manifest, account, replace)
 
@@ -188,7 +188,7 @@ class Toolbox:
         config = {"allow": list(allow), "allow_private": list(allow_private), "fetch": fetch}
         integration = rows.KINDS["http"](name)
         manifest = integration.resolve_tools(config)
-        await self._check_reach(manifest, allow_private)
+        await check_reach(manifest, self._gate.grant(manifest.reach, allow_private), self._gate, self._client)
         account = self.connections.account(manifest, (name, scope, connection), auth, secret, probe)
         return await self._install(integration, config, manifest, account, replace)
 
@@ -244,7 +244,6 @@ class Toolbox:
         return len(rules)
 
     def integrations(self) -> list[dict[str, Any]]:
-        """Every integration: name, kind, title, number of tools, connections, origins, private hosts, diagnostics."""
         return self._registry.facts()
 
     async def connect(
@@ -258,8 +257,7 @@ class Toolbox:
         probe: str | None = None,
         replace: bool = False,
     ) -> AddReport:
-        """Add an account to an integration. `probe` is the tool that `check_connection` tries it with. Raises NotFound,
-        Conflict (it exists and `replace` is not set), InvalidRequest."""
+        """Add an account; `check_connection` tries it with `probe`. Raises NotFound, Conflict, InvalidRequest."""
         address.check_scope(scope)
         address.check_name(connection, "connection")
         async with self._changing:
@@ -305,20 +303,6 @@ class Toolbox:
     def _check_free(self, name: str, replacing: bool) -> None:
         if self._registry.installed(name) is not None and not replacing:
             raise Conflict(f"There is an integration {name} already.", hint="Remove it first, or replace it.")
-
-    async def _check_reach(self, manifest: Manifest, allow_private: Sequence[str]) -> None:
-        """Refuse a base URL that could never be called. Raises ImportFailed."""
-        grant = self._gate.grant(manifest.reach, allow_private)
-        for reach in manifest.reach:
-            if reach.host.startswith("*."):
-                continue
-            try:
-                method = reach.methods[0] if reach.methods else "GET"
-                url = parse_url(str(Reach(reach.scheme, reach.host, reach.port, reach.prefix)))
-                self._gate.check(method, url, grant)
-                await self._client.vet(url, grant)
-            except ToolError as e:
-                raise ImportFailed(f"The base URL {reach} cannot be used: {e.message}", hint=e.hint) from None
 
     async def _install(
         self,
@@ -422,17 +406,13 @@ class Toolbox:
     async def set_secret(self, name: str, value: str, *, scope: str = "org") -> None:
         """Seal `value` as `local:NAME` of the scope. Raises InvalidRequest, ConfigError (the master key)."""
         address.check_scope(scope)
-        await self._local.set(scope, name, value)
+        await self.local.set(scope, name, value)
 
     async def delete_secret(self, name: str, *, scope: str = "org") -> bool:
-        return await self._local.delete(scope, name)
+        return await self.local.delete(scope, name)
 
     async def secret_names(self, *, scope: str = "org") -> list[str]:
-        return await self._local.names(scope)
-
-    async def rotate_key(self, *, forget: bool = False) -> dict[str, Any]:
-        """See `LocalSecrets.rotate`. Raises ConfigError, StorageFull."""
-        return await self._local.rotate(forget=forget)
+        return await self.local.names(scope)
 
     # Policies
 

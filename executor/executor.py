@@ -282,7 +282,7 @@ class Executor(Scoped):
     async def rotate_key(self, *, forget_old: bool = False) -> dict[str, Any]:
         """Seal every secret of this home under a new master key: `{"secrets": n, "damaged": [names]}`. The old key
         stays in the key file, for other homes and for backups, unless `forget_old`. Raises ConfigError, StorageFull."""
-        return await self._parts.toolbox.rotate_key(forget=forget_old)
+        return await self._parts.toolbox.local.rotate(forget=forget_old)
 
     @property
     def toolbox(self) -> Toolbox:

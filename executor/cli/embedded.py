@@ -77,7 +77,7 @@ class Embedded:
         await self.toolbox.disconnect(integration, scope=scope, connection=connection)
 
     async def rotate_key(self, *, forget_old: bool) -> dict[str, Any]:
-        return await self.toolbox.rotate_key(forget=forget_old)
+        return await self.toolbox.local.rotate(forget=forget_old)
 
     async def set_secret(self, name: str, value: str, *, scope: str) -> None:
         await self.toolbox.set_secret(name, value, scope=scope)

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints
+from pydantic import Field, StringConstraints
 
+from executor.http.models import Asked, Name, Scope, Text, Told
 from runtime.budgets import TABLE
 
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
-Text = Annotated[str, StringConstraints(min_length=1, max_length=128)]
-Reference = Annotated[str, StringConstraints(pattern=r"^[a-z]+:[^\x00-\x1f]{1,512}$")]
 Cursor = Annotated[str, StringConstraints(min_length=1, max_length=512)]
-Url = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
-Scope = Literal["org", "user"]
 Glob = Annotated[str, StringConstraints(max_length=256, pattern=r"^[A-Za-z0-9_.*-]+$")]
 Effect = Literal["approve", "require_approval", "block"]
 
@@ -28,18 +24,6 @@ def _budgets_schema(schema: dict[str, Any]) -> None:
         for name, row in TABLE.items()
     }
     schema["additionalProperties"] = False
-
-
-class Asked(BaseModel):
-    """Base of what a client sends."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class Told(BaseModel):
-    """Base of what the server answers; further fields may come in later versions."""
-
-    model_config = ConfigDict(extra="allow")
 
 
 # Requests
@@ -84,86 +68,6 @@ class CallRequest(Asked):
     args: dict[str, Any] = Field(default_factory=dict)
     toolkit: Text | None = Field(default=None, description="Narrows the tools to a named subset.")
     meta: bool = Field(default=False, description="Also answer the HTTP status and headers.")
-
-
-class Placement(Asked):
-    """Where a credential goes."""
-
-    type: Literal["bearer", "basic", "header", "query", "cookie", "scheme", "none"]
-    name: Text | None = Field(default=None, description="The header, query parameter or cookie.")
-    prefix: Annotated[str, StringConstraints(max_length=64)] | None = Field(
-        default=None, description="Before the secret in a header, such as `Token `."
-    )
-    scheme: Text | None = Field(default=None, description="A security scheme that the document declares.")
-    secret: Reference | None = Field(default=None, description="Its own secret; left out, the connection's.")
-    value: Text | None = Field(default=None, description="What is sent instead of a secret; it is kept in clear.")
-    username: Text | None = Field(default=None, description="For basic.")
-    username_secret: Reference | None = Field(default=None, description="For basic, a user name that is a secret.")
-    password: Annotated[str, StringConstraints(max_length=128)] | None = Field(
-        default=None, description="For basic, a password that is no secret, such as `x`; it is kept in clear."
-    )
-
-    def as_dict(self) -> dict[str, Any]:
-        return self.model_dump(exclude_none=True)
-
-
-Auth = Literal["bearer", "basic", "none"] | Placement | Annotated[list[Placement], Field(min_length=1, max_length=16)]
-Tool = Annotated[str, StringConstraints(min_length=1, max_length=512)]
-
-
-class _Account(Asked):
-    scope: Scope = "org"
-    connection: Name = "main"
-    auth: Auth | None = Field(default=None, description="Left out: as the document says, else a bearer token.")
-    secret: Reference | None = Field(default=None, description="Such as `local:github`; never a value.")
-    probe: Tool | None = Field(default=None, description="The tool that a check calls: it reads and takes no argument.")
-
-
-class _Integration(_Account):
-    name: Name
-    allow_private: list[Url] = Field(
-        default_factory=list, max_length=100, description="Private hosts, addresses or networks that it may reach."
-    )
-    replace: bool = False
-
-
-class OpenApiIntegration(_Integration):
-    """An API described by an OpenAPI 3.x document: the document itself, or its http(s) URL."""
-
-    kind: Literal["openapi"]
-    source: Annotated[str, StringConstraints(max_length=2048, pattern=r"^[Hh][Tt][Tt][Pp][Ss]?://")] | dict[str, Any]
-    base_url: Url | None = Field(default=None, description="Where the API is, when the document is silent or wrong.")
-
-
-class HttpIntegration(_Integration):
-    """Plain HTTP requests to the URLs that are allowed, by origin and path prefix."""
-
-    kind: Literal["http"]
-    allow: list[Url] = Field(min_length=1, max_length=100)
-    fetch: bool = Field(default=False, description="Whether the `fetch` of a script may go there.")
-
-
-class IntegrationRequest(RootModel[Annotated[OpenApiIntegration | HttpIntegration, Field(discriminator="kind")]]):
-    """An API to add."""
-
-
-class ConnectionRequest(_Account):
-    """One more account of an integration."""
-
-    integration: Name
-    replace: bool = False
-
-
-class SecretRequest(Asked):
-    """A secret to keep under a name; no operation gives it back."""
-
-    value: Annotated[str, StringConstraints(min_length=8, max_length=64 * 1024)]
-
-
-class RotateRequest(Asked):
-    """A new master key. The old one stays in the key file for other homes and for backups, unless it is forgotten."""
-
-    forget_old: bool = False
 
 
 class PolicyRequest(Asked):
@@ -223,11 +127,6 @@ class RunsQuery(Asked):
     cursor: Cursor | None = None
 
 
-class ConnectionsQuery(Asked):
-    integration: Name | None = None
-    scope: Scope | None = None
-
-
 class SliceQuery(Asked):
     offset: int = Field(default=0, ge=0, description="Bytes from the start of the JSON document.")
     length: int | None = Field(default=None, ge=1, description="Bytes; left out, to the end.")
@@ -248,10 +147,6 @@ class ToolsQuery(Asked):
 class ToolQuery(Asked):
     toolkit: Text | None = Field(default=None, description="Narrows the tools to a named subset.")
     schemas: bool = Field(default=False, description="Also answer the JSON Schemas.")
-
-
-class ScopeQuery(Asked):
-    scope: Scope = "org"
 
 
 # Answers
@@ -405,64 +300,6 @@ class ToolFacts(Told):
 class CallAnswer(Told):
     value: Any = None
     http: dict[str, Any] | None = None
-
-
-class DiagnosticFacts(Told):
-    where: str
-    message: str
-
-
-class AddAnswer(Told):
-    name: str
-    kind: str
-    tools: list[str]
-
-
-class IntegrationFacts(Told):
-    name: str
-    kind: str
-
-
-class IntegrationList(Told):
-    integrations: list[IntegrationFacts]
-
-
-class ConnectionFacts(Told):
-    """An account. `secrets` are references, and nothing here is the value of one."""
-
-    path: str
-    integration: str
-    scope: str
-    name: str
-    secrets: list[str]
-    placements: list[dict[str, Any]]
-    probe: str | None = None
-    tools: int
-
-
-class ConnectionList(Told):
-    connections: list[ConnectionFacts]
-
-
-class CheckAnswer(Told):
-    connection: str
-    status: Literal["ok", "connection_missing", "credential_rejected", "unreachable", "failed"]
-    probe: str
-    http_status: int | None = None
-    message: str | None = None
-    hint: str | None = None
-    duration_ms: float
-
-
-class RotateAnswer(Told):
-    """How many secrets were sealed anew, and which could not be opened before."""
-
-    secrets: int
-    damaged: list[str]
-
-
-class SecretList(Told):
-    secrets: list[str]
 
 
 class PolicyFacts(Told):

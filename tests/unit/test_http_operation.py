@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from bridge.wire.errors import InvalidRequest
-from executor.http import schemas
+from executor.http import integration_schemas, schemas
 from executor.http.operation import validated
 
 HTTP = {"kind": "http", "name": "a", "allow": ["https://a.test"]}
@@ -27,19 +27,23 @@ HTTP = {"kind": "http", "name": "a", "allow": ["https://a.test"]}
         (schemas.RunRequest, {"code": "", "labels": {"a": 5}}, "field 'labels.a' must be a string"),
         (schemas.RunRequest, {"code": "", "str[x]": 5}, "unknown field 'str[x]'"),
         (schemas.RunsQuery, {"limit": 501}, "field 'limit' must be at most 500"),
-        (schemas.SecretRequest, {"value": "x"}, "field 'value' must be at least 8 long"),
-        (schemas.IntegrationRequest, {}, "field 'kind' is missing"),
-        (schemas.IntegrationRequest, {"kind": "x"}, "field 'kind' must be one of 'openapi', 'http'"),
-        (schemas.IntegrationRequest, HTTP | {"allow": []}, "field 'allow' must hold at least 1"),
-        (schemas.IntegrationRequest, HTTP | {"allow": 5}, "field 'allow' must be an array"),
-        (schemas.IntegrationRequest, HTTP | {"auth": 5}, "field 'auth' must be 'bearer' or 'basic', or an object"),
+        (integration_schemas.SecretRequest, {"value": "x"}, "field 'value' must be at least 8 long"),
+        (integration_schemas.IntegrationRequest, {}, "field 'kind' is missing"),
+        (integration_schemas.IntegrationRequest, {"kind": "x"}, "field 'kind' must be one of 'openapi', 'http'"),
+        (integration_schemas.IntegrationRequest, HTTP | {"allow": []}, "field 'allow' must hold at least 1"),
+        (integration_schemas.IntegrationRequest, HTTP | {"allow": 5}, "field 'allow' must be an array"),
         (
-            schemas.IntegrationRequest,
+            integration_schemas.IntegrationRequest,
+            HTTP | {"auth": 5},
+            "field 'auth' must be 'bearer', 'basic' or 'none', or an object, or an array",
+        ),
+        (
+            integration_schemas.IntegrationRequest,
             {"kind": "openapi", "name": "a", "source": 5},
             "field 'source' must be a string, or an object",
         ),
         (
-            schemas.ConnectionRequest,
+            integration_schemas.ConnectionRequest,
             {"integration": "A"},
             "field 'integration' must match the pattern ^[a-z0-9][a-z0-9_-]{0,62}$",
         ),

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from bridge.accounts import references
 from bridge.calls import CallContext
 from bridge.wire.errors import NotFound
-from executor.http import schemas
+from executor.http import integration_schemas as schemas
 from executor.http.answers import json_answer
 from executor.http.operation import Answer, Call, Operation
 from executor.http.presence import while_present
@@ -59,7 +59,7 @@ class Integrations:
 
     async def rotate(self, call: Call) -> Response:
         body: schemas.RotateRequest = call.body
-        return json_answer(await self.toolbox.rotate_key(forget=body.forget_old))
+        return json_answer(await self.toolbox.local.rotate(forget=body.forget_old))
 
     async def connect(self, call: Call) -> Response:
         body: schemas.ConnectionRequest = call.body
