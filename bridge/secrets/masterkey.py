@@ -123,6 +123,9 @@ def _replace(path: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
                 hint="executor secret rotate-key --forget-old drops those that this home does not need.",
             )
         owner = os.fstat(descriptor)
+        for stale in path.parent.glob(f".{path.name}.*"):
+            # Of a process that was killed: whoever else would write one waits for the lock.
+            stale.unlink(missing_ok=True)
         fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
             _write(fresh, keys, owner)

@@ -119,6 +119,7 @@ async def test_a_rotation_that_is_killed_leaves_every_secret_readable(tmp_path: 
     assert await local.rotate() == {"secrets": len(NAMES), "damaged": []}
     await store.close()
     assert await kept(home, key) == {name: f"value-of-{name}" for name in NAMES}
+    assert os.listdir(key.parent) == ["master.key"]
 
 
 async def test_the_old_key_opens_nothing_any_more_and_no_old_ciphertext_is_left(tmp_path: Path) -> None:
