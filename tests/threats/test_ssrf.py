@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import json
 import os
+import random
 import resource
 import ssl
 from collections.abc import AsyncIterator
@@ -760,3 +762,246 @@ async def test_an_error_names_no_internal_address() -> None:
         shown = str(caught.value.as_dict())
         assert "10.1.2.3" not in shown
         assert os.getcwd() not in shown
+
+
+async def test_an_introspection_of_fifty_mebibytes_stops_at_its_limit() -> None:
+    """SSRF-54: over raw HTTP, which is how a GraphQL endpoint is reached without a description of its own."""
+    async with guarded() as (box, server, _):
+        written = 0
+
+        async def huge(seen: Seen, reader: Any, writer: Any) -> None:
+            nonlocal written
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n" + b'{"data":{"__schema":"')
+            for _ in range(50):
+                writer.write(b"x" * MIB)
+                await writer.drain()
+                written += MIB
+
+        server.answers["/graphql"] = huge
+        for head in (huge, b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 52428800\r\n\r\n"):
+            server.answers["/graphql"] = head
+            with pytest.raises(ToolError) as caught:
+                await call(
+                    box, "web.org.main.http.request", {"method": "POST", "path": "/graphql", "body": {"query": "{}"}}
+                )
+            assert caught.value.code == "too_large"
+        assert written < 40 * MIB
+
+
+async def test_what_a_graphql_endpoint_answers_and_is_asked_is_data_within_limits() -> None:
+    """SSRF-54: a field named __proto__, types that point at themselves, a flood of aliases, a query of depth 1000."""
+    async with guarded() as (box, server, _):
+        cyclic = {"data": {"__proto__": {"isAdmin": True}, "a": {"ofType": {"name": "A", "fields": [{"type": "A"}]}}}}
+        server.reply("/graphql", cyclic)
+        request = {"method": "POST", "path": "/graphql"}
+        flood = "{" + " ".join(f"a{n}: me {{ id }}" for n in range(10_000)) + "}"
+        batch = [{"query": "{ me { id } }"}] * 1000
+        for body in ({"query": flood}, {"query": "{a" * 1000 + "}" * 1000}, batch):
+            outcome = await call(box, "web.org.main.http.request", request | {"body": body})
+            assert outcome.value == cyclic
+        assert json.loads(server.seen[0].body) == {"query": flood}
+        server.answers["/graphql"] = response(b'{"data":' * 5000 + b"1" + b"}" * 5000)
+        with pytest.raises(ToolError) as caught:
+            await call(box, "web.org.main.http.request", request | {"body": {}})
+        assert caught.value.code == "too_large"
+        with pytest.raises(ToolError) as caught:
+            await call(box, "web.org.main.http.request", request | {"body": {"query": "x" * 2 * MIB}})
+        assert caught.value.code == "too_large"
+
+
+async def test_five_hundred_calls_to_a_slow_host_keep_nobody_else_waiting() -> None:
+    """SSRF-58"""
+    async with upstream() as slow, upstream() as quick, toolbox(connections_per_host=8) as box:
+        await box.add_http("slow", [slow.base], allow_private=["127.0.0.1"])
+        await box.add_http("quick", [quick.base], allow_private=["127.0.0.1"])
+        full = asyncio.Event()
+
+        async def waiting(seen: Seen, reader: Any, writer: Any) -> None:
+            if len(slow.seen) >= 8:
+                full.set()
+            await slow.released.wait()
+            writer.write(response({}))
+
+        slow.answers["/"] = waiting
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as group:
+                for _ in range(500):
+                    group.start_soon(call, box, "slow.org.main.http.get", {"path": "/"})
+                await full.wait()
+                for _ in range(20):
+                    assert (await call(box, "quick.org.main.http.get", {"path": "/x"})).value["target"] == "/x"
+                assert (slow.connections, len(slow.seen)) == (8, 8)
+                slow.released.set()
+        assert len(slow.seen) == 500
+        assert slow.connections == 8
+
+
+def _corpus() -> list[str]:
+    """Some thousand URLs of the kinds that parsers disagree about, each part in every combination with one other.
+
+    Hosts that are loopback in disguise, users and ports, slashes and backslashes of every number, characters that some
+    drop and others fold, schemes with one slash too few or too many, and lists of allowed names with something behind.
+    """
+    good, bad = "good.test", "10.0.0.5"
+    hosts = [host for hosts in LITERALS.values() for host in hosts]
+    hosts += [
+        *(
+            f"{good}{mark}{bad}"
+            for mark in "@#?/\\;,:&%\t\n\r\0 '\"`{}|^~$!*()+=[]<>\u3002\uff0e\uff61\uff0f\uff03\uff20\u2025\u00ad"
+        ),
+        *(f"{good}{mark}@{bad}" for mark in (":80", "%40", "%00", "%0d%0a", "\\", "#", "?", "&", " ", "%20", "%09")),
+        *(
+            f"{bad}{mark}{good}"
+            for mark in ("#@", "?@", "\\@", "%23@", "%2f@", "%5c@", "/.", ";", "%00.", ":80#@", ".", "%2e")
+        ),
+        *(f"{good}.{bad}", f"{bad}.{good}", f"{good}:80@{bad}", f"a:b@{good}@{bad}", f"@{bad}", f":@{bad}", f"@@{bad}"),
+        *(
+            "localhost",
+            "LOCALHOST",
+            "localhost.",
+            "lOcAlHoSt:80",
+            "loc\u00adalhost",
+            "localhost%00",
+            "ip6-localhost",
+            "[::1%lo]",
+        ),
+        *(
+            "127.0.0.1.",
+            "127.0.0.1:",
+            "127.0.0.1:80:80",
+            "127.0.0.1%20",
+            "127.0.0.1\u200b",
+            "127.0.0.1\u0000",
+            "0x7f.0.0x1",
+        ),
+        *(
+            "[::127.0.0.1]:80",
+            "[0:0:0:0:0:ffff:127.0.0.1]",
+            "[::ffff:7f00:0001]",
+            "[::1]:x",
+            "[::1",
+            "::1",
+            "[]",
+            "",
+            ".",
+            "..",
+        ),
+    ]
+    forms = [
+        *(
+            "http://{}/",
+            "http://{}",
+            "http:{}/",
+            "http:/{}/",
+            "http:///{}/",
+            "http:////{}",
+            "http:\\\\{}\\",
+            "http:/\\{}",
+        ),
+        *(
+            "//{}/",
+            "///{}",
+            "\\\\{}\\x",
+            "/\\{}",
+            "\\/{}",
+            "https://{}:80/",
+            "HTTP://{}/",
+            "ht\ttp://{}/",
+            " http://{}/ ",
+        ),
+        *(
+            "http://{}/..//x",
+            "http://{}/%2e%2e/x",
+            "http://{}?x",
+            "http://{}#x",
+            "file://{}/x",
+            "ftp://{}/",
+            "gopher://{}:70/_x",
+        ),
+        *("javascript://{}/", "data://{}/,x", "ws://{}/", "http+unix://{}/", "http://good.test//{}", "/{}", "{}"),
+    ]
+    return [form.replace("{}", host) for form in forms for host in hosts]
+
+
+async def test_no_url_of_any_spelling_is_dialled_at_another_host_than_the_one_that_was_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """SSRF-60: whatever is dialled is the granted host and port, as the URL that was checked has it."""
+    dialled: list[tuple[str, int]] = []
+    answered: dict[str, str] = {"good.test": PUBLIC}
+
+    async def connect(host: str, port: int) -> Any:
+        dialled.append((host, port))
+        raise OSError
+
+    async def resolver(name: str, port: int) -> list[str]:
+        return [answered.get(name, "10.0.0.5")]
+
+    monkeypatch.setattr("bridge.dial.anyio.connect_tcp", connect)
+    corpus = _corpus()
+    assert len(corpus) > 4000
+    async with toolbox(resolver) as box:
+        await box.add_http("web", ["http://good.test", "https://good.test:80"])
+        checked: list[str] = []
+        check = Gate.check
+
+        def noting(self: Gate, method: str, url: Any, grant: Grant) -> None:
+            check(self, method, url, grant)
+            checked.append(url.host.name)
+
+        monkeypatch.setattr(Gate, "check", noting)
+        codes: dict[str, int] = {}
+        for text in corpus:
+            before = len(dialled)
+            with pytest.raises(ToolError) as caught:
+                await call(box, "web.org.main.http.get", {"path": text})
+            codes[caught.value.code] = codes.get(caught.value.code, 0) + 1
+            if len(dialled) > before:
+                assert (checked[-1], dialled[before:]) == ("good.test", [(PUBLIC, 80)]), text
+        assert set(codes) == {"invalid_arguments", "egress_denied", "upstream_unreachable"}
+        assert all(codes[code] > 3 for code in codes)
+
+
+async def test_random_urls_are_dialled_where_they_were_checked_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SSRF-60: pieces of URLs in any order; the target that is sent is the target that was checked."""
+    pieces = [
+        *(
+            "http://",
+            "https://",
+            "//",
+            "/",
+            "\\",
+            "@",
+            ":",
+            "80",
+            "#",
+            "?",
+            "%2f",
+            "%2e",
+            "..",
+            ".",
+            "good.test",
+            "10.0.0.5",
+        ),
+        *("[::1]", "127.1", "\u3002", "\t", "\0", "%00", "a", ";", "[", "]", "localhost", "x=y", "&", "%25", "ſ", "ﬀ"),
+    ]
+    dialled: list[str] = []
+
+    async def connect(host: str, port: int) -> Any:
+        dialled.append(host)
+        raise OSError
+
+    async def resolver(name: str, port: int) -> list[str]:
+        return [PUBLIC if name == "good.test" else "10.0.0.5"]
+
+    monkeypatch.setattr("bridge.dial.anyio.connect_tcp", connect)
+    chance = random.Random(60)
+    async with toolbox(resolver) as box:
+        await box.add_http("web", ["http://good.test/a"])
+        for _ in range(3000):
+            text = chance.choice(["http://good.test", "http://", "/a/", ""]) + "".join(
+                chance.choices(pieces, k=chance.randint(1, 7))
+            )
+            with pytest.raises(ToolError):
+                await call(box, "web.org.main.http.get", {"path": text})
+    assert set(dialled) == {PUBLIC}
