@@ -621,12 +621,12 @@ def _certificate(folder: Path, *, name: str, expired: bool = False) -> Path:
 
 
 @asynccontextmanager
-async def _secure(certificate: Path, names: list[str]) -> AsyncIterator[int]:
+async def _secure(certificate: Path, names: list[str], one: Upstream | None = None) -> AsyncIterator[int]:
     """A TLS server; the server names that clients ask for are appended to `names`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     context.sni_callback = lambda _, name, __: names.append(str(name))
-    one = Upstream()
+    one = one or Upstream()
     tasks: set[asyncio.Task[None]] = set()
 
     def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -667,6 +667,34 @@ async def test_tls_checks_the_name_that_was_asked_for_though_an_address_is_diall
                 assert caught.value.code == "upstream_unreachable"
             await client.close()
         assert names == ["good.test"]
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_to_another_port_or_without_tls_carries_no_credential(
+    status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SSRF-23"""
+    monkeypatch.setenv("WEB_KEY", "cnry_0123456789abcdef")
+    certificate, one = _certificate(tmp_path, name="good.test"), Upstream()
+    resolver = Resolver(good_test=[["127.0.0.1"]])
+    async with upstream() as plain, upstream() as other, _secure(certificate, [], one) as port:
+        places = [f"https://good.test:{port}", f"http://good.test:{plain.port}", f"http://good.test:{other.port}"]
+        async with toolbox(resolver, ca_file=certificate) as box:
+            auth = {"type": "header", "name": "x-key"}
+            await box.add_http("web", places, allow_private=["127.0.0.1"], auth=auth, secret="env:WEB_KEY")
+            one.answers["/go"] = redirect(places[1] + "/x", status)
+            plain.answers["/go"] = redirect(places[2] + "/x", status)
+            for place in places[:2]:
+                args = {"path": place + "/go", "headers": {"x-mine": "1"}}
+                assert (await call(box, "web.org.main.http.get", args)).value["target"] == "/x"
+                args |= {"method": "POST", "body": "secret body"}
+                with pytest.raises(ToolError) as caught:
+                    await call(box, "web.org.main.http.request", args)
+                assert caught.value.status == status
+        assert [seen.header("x-key") for seen in one.seen] == ["cnry_0123456789abcdef"] * 2
+        for seen in (plain.seen[0], *other.seen):
+            assert (seen.target, seen.header("x-key"), seen.header("x-mine"), seen.body) == ("/x", None, None, b"")
+        assert [len(plain.seen), len(other.seen)] == [3, 1]
 
 
 async def test_challenges_links_and_alternative_services_are_not_followed() -> None:
