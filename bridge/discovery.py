@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Any, Final
 
 from bridge.policy import Policy
@@ -61,14 +62,32 @@ class Discovery:
         return {"items": [describe.brief(tool) for tool in page], "total": len(everything), "next": following}
 
     def describe(self, args: dict[str, Any], view: View = EVERYTHING) -> dict[str, Any]:
-        """What `{path, schemas?}` is and takes. Raises ToolError: tool_not_found, invalid_arguments."""
+        """What `{path, schemas?}` is and takes. Behind a `#` the path may name a depth, 1 to 4, which shows more of
+        large types, or one type, which is then shown alone. Raises ToolError: tool_not_found, invalid_arguments."""
         _known(args, _DESCRIBE_ARGS)
         path = args.get("path")
         if not isinstance(path, str):
             raise ToolError("invalid_arguments", "path: it is the path of a tool, such as one that a search found.")
+        path, marked, asked = path.partition("#")
         tool = self.find(path, view)
-        effect = self._policy.decide(tool, view).effect
-        return describe.describe(tool, effect=effect, schemas=args.get("schemas") is True)
+        if marked and asked and not asked.isdecimal():
+            facts = describe.describe_type(tool, asked)
+            if facts is None:
+                raise self._no_type(tool, asked)
+            return facts
+        depth = int(asked) if len(asked) == 1 and asked.isascii() else 0 if marked else 1
+        if not 1 <= depth <= describe.MAX_DEPTH:
+            said = f"path: # stands before a depth from 1 to {describe.MAX_DEPTH} or the name of a type."
+            raise ToolError("invalid_arguments", said, path=path)
+        effect, schemas = self._policy.decide(tool, view).effect, args.get("schemas") is True
+        return describe.describe(tool, effect=effect, schemas=schemas, depth=depth)
+
+    def _no_type(self, tool: Tool, asked: str) -> ToolError:
+        shown = asked[:80]
+        near = get_close_matches(shown, describe.type_names(tool), n=3, cutoff=0.5)
+        hint = f"Did you mean {', '.join(f'{tool.path}#{name}' for name in near)}?" if near else None
+        said = f"There is no type {shown!r} in the description of {tool.path}."
+        return ToolError("tool_not_found", said, path=tool.path, hint=hint, details={"suggestions": near})
 
     def find(self, path: str, view: View = EVERYTHING) -> Tool:
         """The visible tool at `path`. Raises ToolError(tool_not_found)."""

@@ -30,6 +30,7 @@ class ToolSpec:
     side_effect: SideEffect = "unknown"
     words: str = ""
     binding: Any = None
+    deprecated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,7 @@ def entry_of(tool: Tool) -> Entry:
         tuple(actions),
         len(telling),
         sum(key != "body" for key in required) if isinstance(required, list) else 0,
-        "deprecated" in tool.title.lower() or "deprecated" in tool.description[:200].lower(),
+        tool.spec.deprecated or "deprecated" in tool.title.lower() or "deprecated" in tool.description[:200].lower(),
     )
 
 

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from catalog.model import Schema, Tool
+from catalog.model import Schema
 
 ScalarKind = Literal["string", "number", "integer", "boolean", "null", "bytes", "unknown"]
 Direction = Literal["in", "out"]
 
-MAX_NAMED: Final = 24
-"""Named types that are built for one direction; what lies behind them is only named."""
+MAX_NODES: Final = 6000
+"""Parts of schemas that are read for one direction of one tool."""
+MAX_DOC: Final = 200
 MAX_DEPTH: Final = 12
 """Inline nesting that is still shown; anything deeper reads as unknown."""
 _SCALARS: Final[Mapping[str, ScalarKind]] = {
@@ -62,15 +63,20 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """`extra` is the type of properties that are not named, None where there are none worth telling."""
+    """`extra` is the type of properties that are not named, None where there are none worth telling; `left` names
+    those that are not shown, and may end with their number: `+7`."""
 
     fields: tuple[Field, ...]
     extra: Node | None = None
+    left: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Union:
+    """`left` counts the options that are not shown."""
+
     options: tuple[Node, ...]
+    left: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,29 +100,28 @@ UNKNOWN: Final = Scalar("unknown")
 
 @dataclass(slots=True)
 class Builder:
-    """Builds nodes; the named types that they refer to are collected in `named`, in order of need.
-
-    The types in `renamed` are called `<name>Input`, because the other direction means something else by their name.
-    """
+    """Builds nodes in one direction. A definition is a Ref by its name; `define` builds what it stands for."""
 
     definitions: Mapping[str, Schema]
     direction: Direction
-    renamed: frozenset[str] = frozenset()
-    named: dict[str, Node] = field(default_factory=dict)
     _open: list[str] = field(default_factory=list)
-    _waiting: list[str] = field(default_factory=list)
-    _seen: set[str] = field(default_factory=set)
+    _spent: int = 0
 
     def build(self, schema: Any) -> Node:
-        """The type of `schema`; types that it needs by name are in `named` afterwards."""
-        node = self.node(schema, 0)
-        while self._waiting and len(self.named) < MAX_NAMED:
-            name = self._waiting.pop(0)
-            self.named[self._shown(name)] = self.node(self.definitions[name], 0)
-        return node
+        """The type of `schema`; what lies beyond MAX_NODES reads as unknown."""
+        return self.node(schema, 0)
+
+    def define(self, name: str) -> Node:
+        """The type that the definition `name` stands for."""
+        self._open.append(name)
+        try:
+            return self.node(self.definitions[name], 0)
+        finally:
+            self._open.pop()
 
     def node(self, schema: Any, depth: int) -> Node:
-        if not isinstance(schema, dict) or depth > MAX_DEPTH:
+        self._spent += 1
+        if not isinstance(schema, dict) or depth > MAX_DEPTH or self._spent > MAX_NODES:
             return UNKNOWN
         if "$ref" in schema:
             return self._reference(schema["$ref"], depth)
@@ -171,62 +176,45 @@ class Builder:
 
     def _all(self, schema: Schema, depth: int) -> Node:
         rest = {name: value for name, value in schema.items() if name != "allOf"}
-        parts = [self.node(part, depth + 1) for part in schema["allOf"]]
-        if "properties" in rest:
+        own = "properties" in rest
+        if len(schema["allOf"]) == 1 and not own:
+            return self.node(schema["allOf"][0], depth)
+        parts = [self._part(part, depth + 1) for part in schema["allOf"]]
+        if own:
             parts.append(self.node(rest, depth + 1))
         return both(parts)
 
-    def _reference(self, ref: Any, depth: int) -> Node:
+    def _part(self, part: Any, depth: int) -> Node:
+        """A part of an allOf: what it refers to is merged, unless it is being built already."""
+        name = self._name(part["$ref"]) if isinstance(part, dict) and "$ref" in part else None
+        if name is None or name in self._open:
+            return self.node(part, depth)
+        self._open.append(name)
+        node = self._part(self.definitions[name], depth)
+        self._open.pop()
+        return node
+
+    def _name(self, ref: Any) -> str | None:
         name = ref[8:] if isinstance(ref, str) and ref.startswith("#/$defs/") else None
-        target = self.definitions.get(name) if name is not None else None
-        if name is None or target is None:
+        return name if name is not None and name in self.definitions else None
+
+    def _reference(self, ref: Any, depth: int) -> Node:
+        name = self._name(ref)
+        if name is None:
             return UNKNOWN
+        target = self.definitions[name]
         if name not in self._open and _plain(target):
             self._open.append(name)
             node = self.node(target, depth)
             self._open.pop()
             return node
-        if name not in self._seen:
-            self._seen.add(name)
-            self._waiting.append(name)
-        return Ref(self._shown(name))
-
-    @property
-    def hidden(self) -> list[str]:
-        """Types that are referred to and were not built."""
-        return [self._shown(name) for name in self._waiting]
-
-    def _shown(self, name: str) -> str:
-        return name + "Input" if name in self.renamed else name
+        return Ref(name)
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What a tool takes and returns: None where nothing is declared. `named` are the types that both refer to,
-    `hidden` the names of those that were too many to follow."""
-
-    given: Node | None
-    result: Node | None
-    named: Mapping[str, Node]
-    hidden: tuple[str, ...] = ()
-
-
-def shape_of(tool: Tool) -> Shape:
-    got = Builder(tool.definitions, "out")
-    result = got.build(tool.output_schema) if tool.output_schema is not None else None
-    given = Builder(tool.definitions, "in")
-    arguments = given.build(tool.input_schema) if tool.input_schema is not None else None
-    twofold = frozenset(name for name, node in given.named.items() if got.named.get(name, node) != node)
-    if twofold:
-        given = Builder(tool.definitions, "in", twofold)
-        arguments = given.build(tool.input_schema)
-    named = given.named | got.named
-    hidden = dict.fromkeys(name for name in given.hidden + got.hidden if name not in named)
-    return Shape(arguments, result, named, tuple(hidden))
-
-
-def _plain(schema: Schema) -> bool:
+def _plain(schema: Any) -> bool:
     """Whether a definition reads better in place than by its name."""
+    if not isinstance(schema, dict):
+        return True
     if "$ref" in schema:
         return True
     if schema.get("enum") or "const" in schema:
@@ -282,11 +270,12 @@ def _hashable(node: Node) -> Node:
 def doc_of(schema: Any) -> str:
     """The first line of a schema's description."""
     text = schema.get("description") if isinstance(schema, dict) else None
-    return first_line(text) if isinstance(text, str) else ""
+    return first_line(text, MAX_DOC) if isinstance(text, str) else ""
 
 
-def first_line(text: str, limit: int = 90) -> str:
+def first_line(text: str, limit: int) -> str:
     line = " ".join(text.strip().partition("\n\n")[0].split())
+    line = line if line.isprintable() else "".join(one for one in line if one.isprintable())
     if len(line) <= limit:
         return line
     sentence = line.partition(". ")[0]

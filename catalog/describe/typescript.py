@@ -7,26 +7,14 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from catalog.describe.ir import (
-    Array,
-    Both,
-    Field,
-    Literals,
-    Node,
-    Object,
-    Ref,
-    Row,
-    Scalar,
-    Shape,
-    Union,
-)
+from catalog.describe.cut import LITERALS_SHOWN
+from catalog.describe.ir import Array, Both, Field, Literals, Node, Object, Ref, Row, Scalar, Union
+from catalog.describe.naming import function_name
+from catalog.describe.shape import Shape
 from catalog.model import Tool
 
-MAX_TYPES: Final = 1600
-"""Characters of named types that a description shows; the names of the others are listed."""
-MAX_FIELDS: Final = 40
-MAX_LITERALS: Final = 16
 LINE: Final = 100
+HIDDEN_SHOWN: Final = 6
 
 _IDENTIFIER: Final = re.compile(r"\A[A-Za-z_$][A-Za-z0-9_$]*\Z")
 _NAMES: Final[Mapping[str, str]] = {
@@ -41,10 +29,20 @@ _NAMES: Final[Mapping[str, str]] = {
 
 
 def signature(tool: Tool, shape: Shape) -> str:
-    """`tools.<path>(args): Promise<result>` with the named types that it needs below."""
+    """A declaration that a TypeScript parser takes, after a line that says how a script writes the call."""
     result = text(shape.result) if shape.result is not None else "unknown"
-    head = f"{callee(tool.path)}({_arguments(shape.given)}): Promise<{result}>"
-    return "\n".join([head, *_types(shape)])
+    name, arguments = function_name(tool.name), _arguments(shape.given)
+    call = f"// {callee(tool.path)}({'args' if arguments else ''})"
+    return "\n".join([call, f"declare function {name}({arguments}): Promise<{result}>;", *types(shape)])
+
+
+def types(shape: Shape) -> list[str]:
+    """The named types, one a line, and a line that names those that are not shown."""
+    lines = [f"type {name} = {text(node)};" for name, node in shape.named.items()]
+    if shape.hidden:
+        more = f" and {len(shape.hidden) - HIDDEN_SHOWN} more" if len(shape.hidden) > HIDDEN_SHOWN else ""
+        lines.append(f"// not shown: {', '.join(shape.hidden[:HIDDEN_SHOWN])}{more}")
+    return lines
 
 
 def short(shape: Shape, limit: int = 160) -> str | None:
@@ -76,32 +74,25 @@ def _arguments(node: Node | None) -> str:
 
 def _block(node: Object) -> str:
     lines = []
-    for one in node.fields[:MAX_FIELDS]:
+    for one in node.fields:
         doc = f"  // {one.doc}" if one.doc else ""
         lines.append(f"  {_field(one)};{doc}")
-    if len(node.fields) > MAX_FIELDS:
-        lines.append(f"  // and {len(node.fields) - MAX_FIELDS} more")
+    if node.left:
+        lines.append(f"  {left_out(node.left)}")
     if node.extra is not None:
         lines.append(f"  [key: string]: {text(node.extra)};")
     return "{\n" + "\n".join(lines) + "\n}"
 
 
-def _types(shape: Shape) -> list[str]:
-    lines: list[str] = []
-    hidden: list[str] = []
-    room = MAX_TYPES
-    for name, node in shape.named.items():
-        line = f"type {type_name(name)} = {text(node)};"
-        if len(line) > room:
-            hidden.append(type_name(name))
-        else:
-            room -= len(line)
-            lines.append(line)
-    hidden += map(type_name, shape.hidden)
-    if hidden:
-        more = f" and {len(hidden) - 12} more" if len(hidden) > 12 else ""
-        lines.append(f"// not shown: {', '.join(hidden[:12])}{more}")
-    return lines
+def left_out(names: tuple[str, ...]) -> str:
+    """A comment that names what is not shown."""
+    return f"/* {', '.join(map(_safe, names))} */"
+
+
+def _safe(name: str) -> str:
+    """A name within a comment: on its line, and unable to end it."""
+    plain = "".join(one if one.isprintable() else " " for one in name[:60])
+    return plain.replace("*/", "*_/")
 
 
 def text(node: Node) -> str:
@@ -110,31 +101,34 @@ def text(node: Node) -> str:
         case Scalar(kind):
             return _NAMES[kind]
         case Literals(values):
-            shown = [_literal(value) for value in values[:MAX_LITERALS]]
-            return " | ".join(shown) if len(values) <= MAX_LITERALS else _widened(values)
+            few = len(values) <= LITERALS_SHOWN
+            return " | ".join(map(_literal, values)) if few else _widened(values)
         case Array(item):
             inner = text(item)
             return f"({inner})[]" if " " in inner and not inner.startswith("{") else f"{inner}[]"
         case Row(items):
             return "[" + ", ".join(map(text, items)) + "]"
-        case Union(options):
-            return " | ".join(map(text, options))
+        case Union(options, left):
+            shown = " | ".join(f"({inner})" if " & " in (inner := text(option)) else inner for option in options)
+            return f"{shown} | /* {left} more */ unknown" if left else shown
         case Both(parts):
             return " & ".join(f"({inner})" if " | " in (inner := text(part)) else inner for part in parts)
         case Ref(name):
-            return type_name(name)
-        case Object(fields, extra):
-            return _object(fields, extra)
+            return name
+        case Object(fields, extra, left):
+            return _object(fields, extra, left)
 
 
-def _object(fields: tuple[Field, ...], extra: Node | None) -> str:
-    if not fields:
+def _object(fields: tuple[Field, ...], extra: Node | None, left: tuple[str, ...]) -> str:
+    if not fields and not left:
         return "{}" if extra is None else f"Record<string, {text(extra)}>"
-    parts = [_field(one) for one in fields[:MAX_FIELDS]]
+    parts = [_field(one) for one in fields]
     if extra is not None:
         parts.append(f"[key: string]: {text(extra)}")
-    more = f"; /* and {len(fields) - MAX_FIELDS} more */" if len(fields) > MAX_FIELDS else ""
-    return "{ " + "; ".join(parts) + more + " }"
+    inner = "; ".join(parts)
+    if left:
+        inner = f"{inner}; {left_out(left)}" if inner else left_out(left)
+    return f"{{ {inner} }}"
 
 
 def _field(one: Field) -> str:
@@ -143,16 +137,11 @@ def _field(one: Field) -> str:
 
 
 def _literal(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    told = json.dumps(value, ensure_ascii=False)
+    return told if told.isprintable() else json.dumps(value)
 
 
 def _widened(values: tuple[Any, ...]) -> str:
-    shown = " | ".join(_literal(value) for value in values[:4]).replace("*/", "* /")
+    shown = _safe(" | ".join(_literal(value) for value in values[:4]))
     kind = "string" if all(isinstance(value, str) for value in values) else "unknown"
     return f"{kind} /* {shown} | … {len(values)} values */"
-
-
-def type_name(name: str) -> str:
-    """A definition's name as an identifier."""
-    cleaned = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "Type"
-    return cleaned if not cleaned[0].isdigit() else "_" + cleaned

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import keyword
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strip_host import stripped
 
-from catalog.describe import brief, describe
+from catalog.describe import MAX_DEPTH, brief, describe, describe_type
 from catalog.describe.ir import Builder
 from catalog.describe.typescript import callee, text
 from catalog.kinds.openapi import OpenApi
@@ -84,8 +87,16 @@ def test_cycles_are_named_types_and_small_ones_stand_in_place() -> None:
         tool(got={"$ref": "#/$defs/Node"}, Node=node | {"required": ["kids"]}, Unused={"type": "string"}),
         effect="approve",
     )
-    assert told["signature"] == "tools.shop.org.main.pet.get(): Promise<Node>\ntype Node = { kids: Node[] };"
-    assert told["python"] == "await tools.shop.org.main.pet.get() -> Node\nclass Node(TypedDict): kids: list[Node]"
+    assert told["signature"].splitlines() == [
+        "// tools.shop.org.main.pet.get()",
+        "declare function get(): Promise<Node>;",
+        "type Node = { kids: Node[] };",
+    ]
+    assert told["python"].splitlines() == [
+        "# await tools.shop.org.main.pet.get()",
+        "async def get() -> Node: ...",
+        "class Node(TypedDict): kids: list[Node]",
+    ]
     color = {"type": "string", "enum": ["red", "blue"]}
     assert typed({"$ref": "#/$defs/Color"}, Color=color) == '"red" | "blue"'
     assert typed({"$ref": "#/$defs/A"}, A={"$ref": "#/$defs/B"}, B={"$ref": "#/$defs/A"}) in ("A", "B")
@@ -100,7 +111,8 @@ def test_a_type_that_differs_by_direction_has_two_names() -> None:
     body = {"type": "object", "properties": {"body": {"$ref": "#/$defs/Pet"}}, "required": ["body"]}
     told = describe(tool(body, {"$ref": "#/$defs/Pet"}, Pet=pet), effect="approve")
     assert told["signature"].splitlines() == [
-        "tools.shop.org.main.pet.get(args: { body: PetInput }): Promise<Pet>",
+        "// tools.shop.org.main.pet.get(args)",
+        "declare function get(args: { body: PetInput }): Promise<Pet>;",
         "type PetInput = { name: string };",
         "type Pet = { id: string; name: string };",
     ]
@@ -118,10 +130,11 @@ def test_arguments_with_words_stand_on_lines_of_their_own() -> None:
     }
     told = describe(tool(given, {"type": "null"}), effect="approve")
     assert told["signature"].splitlines() == [
-        "tools.shop.org.main.pet.get(args: {",
+        "// tools.shop.org.main.pet.get(args)",
+        "declare function get(args: {",
         "  id: number;  // Which one.",
         "  deep?: boolean;",
-        "}): Promise<null>",
+        "}): Promise<null>;",
     ]
     assert brief(tool(given))["signature"] == "(args: { id: number; deep?: boolean }) => Promise<unknown>"
 
@@ -131,17 +144,116 @@ def test_a_path_that_is_no_identifier_is_called_in_brackets() -> None:
     assert callee("api.org.main.x") == "tools.api.org.main.x"
 
 
-def test_a_great_many_types_are_cut_off_with_a_note() -> None:
+def test_what_is_too_much_is_cut_with_a_note_and_a_way_to_see_more() -> None:
     definitions = {
         f"T{one}": {"type": "object", "properties": {f"f{two}": {"type": "string"} for two in range(60)}}
-        | {"required": [f"f{two}" for two in range(60)]}
         for one in range(200)
     }
     got = {"type": "object", "properties": {f"t{one}": {"$ref": f"#/$defs/T{one}"} for one in range(200)}}
-    told = describe(tool(got=got, **definitions), effect="approve")
-    assert "// not shown:" in told["signature"]
-    assert "and 20 more" in told["signature"]
-    assert len(told["signature"]) < 4000
+    one = tool(got=got, **definitions)
+    sizes = []
+    for depth in range(1, MAX_DEPTH + 1):
+        told = describe(one, effect="approve", depth=depth)
+        sizes.append(len(told["signature"]))
+        valid(told)
+    assert sizes == sorted(sizes)
+    assert sizes[0] < 600 < sizes[-1] < 100_000
+    first = describe(one, effect="approve")
+    assert "// not shown: T0, T1" in first["signature"]
+    assert ", +1" in first["signature"]
+    assert first["more"]["deeper"] == "shop.org.main.pet.get#2"
+    assert first["more"]["types"][0] == "T0"
+    assert "more" not in describe(tool(got={"type": "string"}), effect="approve")
+
+
+def test_every_required_argument_is_shown_however_many_there_are() -> None:
+    names = [f"argument_number_{number}" for number in range(40)]
+    optional = {f"optional_{number}": {"type": "string"} for number in range(20)}
+    given = {"type": "object", "properties": optional | {name: {"type": "string"} for name in names}, "required": names}
+    body = {"type": "object", "properties": {"body": given}, "required": ["body"]}
+    for schema in (given, body):
+        told = describe(tool(schema), effect="approve")
+        assert all(f"{name}: string" in told["signature"] for name in names)
+        assert all(name in told["signature"] for name in list(optional)[:16])
+        assert "+4" in told["signature"]
+        valid(told)
+
+
+def test_one_type_is_described_by_its_name() -> None:
+    pet = {
+        "type": "object",
+        "properties": {"id": {"type": "string", "readOnly": True}, "kind": {"$ref": "#/$defs/a.b"}},
+    }
+    kind = {"type": "object", "properties": {"x": {"type": "number"}}}
+    one = tool({"type": "object", "properties": {"body": {"$ref": "#/$defs/Pet"}}}, **{"Pet": pet, "a.b": kind})
+    told = describe_type(one, "Pet")
+    assert told == {
+        "path": one.path,
+        "type": "Pet",
+        "signature": "type Pet = { id?: string; kind?: a_b };\ntype a_b = { x?: number };",
+        "python": "class Pet(TypedDict): id: NotRequired[str]; kind: NotRequired[a_b]\n"
+        "class a_b(TypedDict): x: NotRequired[float]",
+    }
+    assert describe_type(one, "PetInput")["signature"].startswith("type PetInput = { kind?: a_b };")  # type: ignore[index]
+    assert describe_type(one, "a.b") == describe_type(one, "a_b")
+    assert describe_type(one, "Nothing") is None
+
+
+def test_all_of_reads_as_one_type_through_references_and_around_cycles() -> None:
+    base = {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}
+    cat = {"allOf": [{"$ref": "#/$defs/Base"}, {"properties": {"mate": {"$ref": "#/$defs/Cat"}}, "type": "object"}]}
+    told = describe(tool(got={"$ref": "#/$defs/Cat"}, Base=base, Cat=cat), effect="approve")
+    assert "type Cat = { id: string; mate?: Cat };" in told["signature"]
+    loop = {"allOf": [{"$ref": "#/$defs/Loop"}, {"type": "object", "properties": {"a": {}}}]}
+    valid(describe(tool(got={"$ref": "#/$defs/Loop"}, Loop=loop), effect="approve"))
+
+
+def test_what_a_caller_should_know_stands_beside_the_signature() -> None:
+    spec = ToolSpec("pet.get", "Get a pet", "", None, None, "read", deprecated=True)
+    told = describe(Tool("shop.org.main.pet.get", "shop", "org", "main", spec, {}), effect="approve")
+    assert (told["side_effect"], told["connection"], told["deprecated"]) == ("read", "shop.org.main", True)
+    assert "Promise<unknown>" in told["signature"]
+
+
+NAMES = [
+    "class",
+    "a b",
+    "日本",
+    "Größe",
+    "x*/y",
+    "__proto__",
+    "None",
+    "list",
+    "string",
+    "\u2028",
+    "1st",
+    "ﬁ",
+    "a-b",
+    "a_b",
+    "",
+]
+
+
+def test_names_of_every_kind_make_valid_signatures() -> None:
+    inner = {"type": "object", "properties": {name: {"type": "string"} for name in NAMES}, "required": NAMES}
+    definitions = {name: inner | {"title": name} for name in NAMES}
+    given = {"type": "object", "properties": {name: {"$ref": f"#/$defs/{name}"} for name in NAMES}, "required": NAMES}
+    for name in ("delete", "import", "größe.neu", "a-b", "get"):
+        spec = ToolSpec(name, "", "", given, {"type": "array", "items": {"anyOf": [given, {"enum": NAMES}]}}, "read")
+        one = Tool(f"shop.org.main.{name}", "shop", "org", "main", spec, definitions)
+        for depth in range(1, MAX_DEPTH + 1):
+            valid(describe(one, effect="approve", depth=depth))
+    for name in NAMES:
+        valid(describe_type(one, name) or {})
+
+
+def valid(told: dict[str, Any]) -> None:
+    """Both signatures parse, each in its language, and no two types have one name."""
+    stripped(told["signature"] + "\n0")
+    ast.parse(told["python"])
+    names = re.findall(r"^type (\S+) =", told["signature"], re.MULTILINE)
+    assert len(names) == len(set(names))
+    told["signature"].encode()
 
 
 def test_the_schemas_come_whole_when_they_are_asked_for() -> None:
@@ -154,22 +266,15 @@ def test_the_schemas_come_whole_when_they_are_asked_for() -> None:
     assert told["effect"] == "block"
 
 
-def test_the_descriptions_of_a_real_document_are_short() -> None:
+def test_the_descriptions_of_a_real_document_are_short_and_valid() -> None:
     manifest = OpenApi("pets").resolve_tools({"document": json.loads(PETSTORE.read_bytes())})
     sizes = []
     for spec in manifest.tools:
         one = Tool(f"pets.org.main.{spec.name}", "pets", "org", "main", spec, manifest.definitions)
-        sizes.append(len(describe(one, effect="approve")["signature"]) / 4)
+        told = describe(one, effect="approve")
+        valid(told)
+        sizes.append(len(told["signature"]) / 4)
     assert sorted(sizes)[len(sizes) // 2] <= 120
-
-
-def test_the_python_signature_of_a_real_tool_is_python() -> None:
-    manifest = OpenApi("pets").resolve_tools({"document": json.loads(PETSTORE.read_bytes())})
-    for spec in manifest.tools:
-        one = Tool(f"pets.org.main.{spec.name}", "pets", "org", "main", spec, manifest.definitions)
-        _, *types = describe(one, effect="approve")["python"].splitlines()
-        for line in types:
-            compile(line, "signature", "exec")
 
 
 SCHEMAS = st.recursive(
@@ -194,7 +299,7 @@ SCHEMAS = st.recursive(
 def test_any_schema_can_be_described_and_checked(one: Any, two: Any) -> None:
     definitions = {"A": two}
     told = describe(tool(one, two, **definitions), effect="approve")
-    assert told["signature"].startswith("tools.shop.org.main.pet.get(")
+    assert told["signature"].startswith("// tools.shop.org.main.pet.get(")
     assert not any(keyword.iskeyword(line) for line in told["python"].splitlines())
     check = checker(one if isinstance(one, dict) else None, definitions)
     if check is not None:

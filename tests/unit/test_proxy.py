@@ -363,6 +363,28 @@ async def test_a_rejected_credential_says_which_connection_to_renew() -> None:
             assert (await failing(box, "api.org.main.op")).code == "upstream_error"
 
 
+async def test_a_path_with_a_mark_asks_for_more_or_for_one_type() -> None:
+    pet = {"type": "object", "properties": {"name": {"type": "string"}}}
+    async with toolbox() as box:
+        await box.add_openapi("api", _pets(pet), base_url="https://pets.example")
+        path = "api.org.main.pets.list"
+        assert box.describe(f"{path}#3")["path"] == path
+        assert box.describe(f"{path}#Pet")["signature"] == "type Pet = { name?: string };"
+        with pytest.raises(ToolError) as caught:
+            box.describe(f"{path}#Pett")
+        assert caught.value.code == "tool_not_found"
+        assert caught.value.details == {"suggestions": ["Pet"]}
+        with pytest.raises(ToolError) as caught:
+            box.describe("api.org.main.pets.lst#Pet")
+        assert caught.value.details == {"suggestions": [path]}
+
+
+def _pets(pet: dict[str, Any]) -> dict[str, Any]:
+    content = {"application/json": {"schema": {"type": "array", "items": {"$ref": "#/components/schemas/Pet"}}}}
+    listing = {"get": {"responses": {"200": {"description": "", "content": content}}}}
+    return {"openapi": "3.0.3", "info": {}, "paths": {"/pets": listing}, "components": {"schemas": {"Pet": pet}}}
+
+
 async def test_search_and_describe_are_calls_like_any_other() -> None:
     journal = Journal()
     async with toolbox() as box:
@@ -370,13 +392,15 @@ async def test_search_and_describe_are_calls_like_any_other() -> None:
         found = await call(box, "$search", {"query": "gives back"}, journal=journal)
         assert found.value["items"][0]["path"] == ECHO
         told = await call(box, "$describe", {"path": ECHO}, journal=journal)
-        assert told.value["signature"] == f"tools.{ECHO}(): Promise<unknown>"
+        assert told.value["signature"].splitlines()[0] == f"// tools.{ECHO}()"
         assert told.value == box.describe(ECHO)
         assert journal.heard == [("finished", "done"), ("finished", "done")]
         for path, args in (
             ("$search", {"q": "x"}),
             ("$search", {"query": 1}),
             ("$describe", {}),
+            ("$describe", {"path": f"{ECHO}#9"}),
+            ("$describe", {"path": f"{ECHO}#"}),
             ("$search", {"limit": 0}),
         ):
             assert (await failing(box, path, args)).code == "invalid_arguments"

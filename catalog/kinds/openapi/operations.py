@@ -140,6 +140,7 @@ class Importer:
             side_effect=_EFFECTS.get(method, "write"),
             words=" ".join([method, *re.findall(r"[A-Za-z0-9]+", _TEMPLATE.sub(" ", path)), *tags]),
             binding=operation.as_dict(),
+            deprecated=node.get("deprecated") is True,
         )
 
     def _template(self, path: str) -> tuple[str, str]:

@@ -101,14 +101,14 @@ async def describe(path: str, /, *, toolkit: str | None = None, json: Flag = Fal
     Parameters
     ----------
     path
-        The tool, such as petstore.org.main.getPetById.
+        The tool, such as petstore.org.main.getPetById. Behind it, #2 to #4 shows more of large types, and
+        '#Pet' the type Pet alone.
     toolkit
         As it is in this toolkit.
     json
         Print the answer as JSON.
     """
     from rich.syntax import Syntax
-    from rich.text import Text
 
     from executor.cli import output
 
@@ -117,19 +117,33 @@ async def describe(path: str, /, *, toolkit: str | None = None, json: Flag = Fal
     if json:
         output.print_json(tool)
         return
+    _head(tool)
+    output.out.print(Syntax("", "typescript", theme="ansi_dark").highlight(tool["signature"]))
+    if deeper := tool.get("more", {}).get("deeper"):
+        output.say(f"more with {deeper}", "quiet")
+
+
+def _head(tool: dict[str, Any]) -> None:
+    """What stands above the signature of a tool; a type has none."""
+    from rich.text import Text
+
+    from executor.cli import output
+
+    if "type" in tool:
+        return
     effects = {"approve": "good", "require_approval": "odd", "block": "bad"}
-    output.out.print(
-        Text.assemble(
-            (tool["path"], "name"),
-            ("  ", ""),
-            (f"{tool['side_effect']}: ", "quiet"),
-            (tool["effect"], effects.get(tool["effect"], "")),
-        )
-    )
+    facts = [
+        (tool["path"], "name"),
+        ("  ", ""),
+        (f"{tool['side_effect']}: ", "quiet"),
+        (tool["effect"], effects.get(tool["effect"], "")),
+    ]
+    if tool.get("deprecated"):
+        facts += [("  ", ""), ("deprecated", "odd")]
+    output.out.print(Text.assemble(*facts))
     if tool.get("description"):
         output.out.print(Text(tool["description"].strip()))
     output.out.print()
-    output.out.print(Syntax("", "typescript", theme="ansi_dark").highlight(tool["signature"]))
 
 
 def _show(found: dict[str, Any], as_json: bool) -> None:
