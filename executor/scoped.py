@@ -3,7 +3,7 @@ only ever narrows it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from bridge.wire.errors import InvalidRequest
@@ -116,6 +116,26 @@ class Scoped:
             toolkit=toolkit,
             narrowings=self._narrowings,
         )
+
+    async def paginate(
+        self,
+        path: str,
+        args: dict[str, Any] | None = None,
+        *,
+        limit: int | None = None,
+        pages: int | None = None,
+        items: str | None = None,
+        principal: str = "sdk",
+    ) -> AsyncIterator[Any]:
+        """The items of a list that comes in pages, each page a call of the tool: at most `limit` items of at most
+        `pages` pages. `items` is where in an answer the list stands, such as `data.rows`. Raises ToolError."""
+        asked: dict[str, Any] | None = args or {}
+        while asked is not None and pages != 0 and limit != 0:
+            page = await self.call("$page", {"path": path, "args": asked, "items": items}, principal=principal)
+            for item in page["items"][:limit]:
+                yield item
+            limit = None if limit is None else max(0, limit - len(page["items"]))
+            asked, pages = page["next"], None if pages is None else pages - 1
 
     async def search(
         self,

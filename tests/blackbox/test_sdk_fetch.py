@@ -60,13 +60,20 @@ async def test_a_fetch_that_was_not_granted_is_a_type_error_that_says_what_to_gr
     assert "executor add http NAME --allow https://api.example.com --fetch" in answer.error["message"]
 
 
-async def test_a_fetch_that_writes_waits_for_the_policy_like_any_call(place: Place) -> None:
+@pytest.mark.parametrize(("decision", "result"), [("approve", "x"), ("deny", "approval_denied")])
+async def test_a_fetch_that_writes_waits_for_a_person_like_any_call(place: Place, decision: str, result: str) -> None:
     before = len(place.server.seen)
     answer = await place.run("""
-    await fetch("BASE/v1/things", { method: "POST", body: "x" }).catch((e) => [e.name, e.cause.code])
+    await fetch("BASE/v1/things", { method: "POST", body: "x" })
+      .then(async (r) => (await r.json()).body, (e) => e.cause.code)
     """)
-    assert answer.unwrap() == ["TypeError", "approval_required"]
+    [asked] = answer.interactions
+    assert (answer.status, asked["path"]) == ("waiting", "web.org.main.http.request")
+    assert asked["arguments"]["path"] == place.server.base + "/v1/things"
     assert len(place.server.seen) == before
+    ended = await place.ex.resume(answer.run_id, asked["id"], decision)
+    assert (ended.status, ended.result) == ("completed", result)
+    assert len(place.server.seen) - before == (decision == "approve")
 
 
 async def test_fetches_count_against_the_budget_of_calls(place: Place) -> None:
@@ -92,6 +99,21 @@ async def test_a_script_goes_through_the_pages_of_a_list(
     answer = await place.run(source, input=args)
     assert answer.unwrap() == items
     assert [call["path"] for call in answer.calls] == [tool] * calls
+
+
+async def test_the_sdk_goes_through_pages_as_a_script_does(place: Place) -> None:
+    before = len(place.server.seen)
+    assert [n async for n in place.ex.paginate("api.org.main.op", {})] == [10, 11, 20, 21, 30, 31, 40, 41]
+    assert [n async for n in place.ex.paginate("api.org.main.op", limit=2)] == [10, 11]
+    assert [n async for n in place.ex.paginate("api.org.main.op", limit=3)] == [10, 11, 20]
+    assert [n async for n in place.ex.paginate("api.org.main.op", pages=2)] == [10, 11, 20, 21]
+    assert len(place.server.seen) - before == 9
+
+
+async def test_a_scope_without_the_tool_has_no_fetch_either(place: Place) -> None:
+    scoped = place.ex.scope(tools=["api.*"])
+    answer = await scoped.run(f"await fetch('{place.server.base}/v1/x').catch((e) => e.cause.code)")
+    assert answer.unwrap() == "tool_not_found"
 
 
 @pytest.mark.parametrize(

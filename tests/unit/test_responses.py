@@ -19,7 +19,7 @@ from bridge.wire.errors import ToolError
 from catalog.kinds import records
 from catalog.kinds.payload import message_in
 from catalog.patience import MAX_WAIT_MS, retry_after_ms
-from tests.unit.upstream import Seen, Upstream, call, response, toolbox, upstream
+from tests.unit.upstream import Seen, Upstream, call, document, operation, response, toolbox, upstream
 
 pytestmark = pytest.mark.anyio
 
@@ -146,6 +146,22 @@ def test_a_stream_that_is_cut_loses_the_record_it_was_cut_in() -> None:
     assert records.lines("1\n2\n3", True, json.loads) == [1, 2, 3]
     assert records.events("data: 1\n\ndata: 2\n", False) == [{"data": "1"}]
     assert records.events("data: {\n\n", True) == [{"data": "{"}]
+
+
+@pytest.mark.parametrize(
+    ("media", "returns"),
+    [
+        ("text/event-stream", "Promise<{ data: unknown; event?: string; id?: string }[]>"),
+        ("application/x-ndjson", "Promise<{ n?: number }[]>"),
+    ],
+)
+async def test_a_stream_is_described_as_the_list_that_it_comes_as(media: str, returns: str) -> None:
+    content = {media: {"schema": {"type": "object", "properties": {"n": {"type": "number"}}}}}
+    one = operation() | {"responses": {"200": {"description": "a", "content": content}}}
+    async with upstream() as server, toolbox() as box:
+        described = document({"/x": {"get": one}}, server.base)
+        await box.add_openapi("api", described, allow_private=["127.0.0.1"])
+        assert box.describe("api.org.main.op")["signature"].endswith(returns + ";")
 
 
 # Framing
