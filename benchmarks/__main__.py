@@ -15,7 +15,7 @@ from rich.table import Table
 from benchmarks.machine import facts
 from benchmarks.measure import Figure
 
-PROBES = ("isolate", "engine", "python", "sdk", "http", "memory", "drift")
+PROBES = ("isolate", "engine", "python", "sdk", "http", "memory", "drift", "catalog")
 
 
 def table(figures: list[Figure]) -> Table:
