@@ -14,7 +14,7 @@ from bridge.secrets.local import LocalSecrets
 from bridge.secrets.ports import SecretMissing, SecretUnavailable
 from bridge.secrets.providers import Providers
 from bridge.secrets.references import check_permitted
-from bridge.wire.errors import ConfigError, InvalidRequest, NotFound, ToolError
+from bridge.wire.errors import ConfigError, Forbidden, InvalidRequest, NotFound, ToolError
 from catalog.model import Connection, Diagnostic, Manifest, Placement, Tool, ToolSpec
 from catalog.registry import Installed, Registry
 
@@ -58,6 +58,14 @@ class Connections:
     def check_references(self, references: Sequence[Any]) -> None:
         """Raises Forbidden for a reference that a caller over the network may not name."""
         check_permitted(references, self._http_references)
+
+    def permits(self, references: Sequence[Any]) -> bool:
+        """Whether a caller over the network may name all of them."""
+        try:
+            self.check_references(references)
+        except Forbidden:
+            return False
+        return True
 
     def account(
         self, manifest: Manifest, label: tuple[str, str, str], auth: Auth, secret: str | None, probe: str | None

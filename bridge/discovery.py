@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -69,7 +70,9 @@ class Discovery:
         if not isinstance(path, str):
             raise ToolError("invalid_arguments", "path: it is the path of a tool, such as one that a search found.")
         path, marked, asked = path.partition("#")
-        tool = self.find(path, view)
+        awaiting = self._registry.find(path)
+        shown = awaiting is not None and self._policy.shows_awaiting(awaiting, view)
+        tool = awaiting if awaiting is not None and shown else self.find(path, view)
         if marked and asked and not asked.isdecimal():
             facts = describe.describe_type(tool, asked)
             if facts is None:
@@ -80,7 +83,8 @@ class Discovery:
             said = f"path: # stands before a depth from 1 to {describe.MAX_DEPTH} or the name of a type."
             raise ToolError("invalid_arguments", said, path=path)
         effect, schemas = self._policy.decide(tool, view).effect, args.get("schemas") is True
-        return describe.describe(tool, effect=effect, schemas=schemas, depth=depth)
+        told = describe.describe(tool, effect=effect, schemas=schemas, depth=depth)
+        return told | {"status": "awaits review", "reason": tool.awaits} if tool.awaits else told
 
     def _no_type(self, tool: Tool, asked: str) -> ToolError:
         shown = asked[:80]
@@ -131,6 +135,10 @@ class Discovery:
         hint = f"Did you mean {', '.join(near)}?" if near else 'Find one with tools.search("…").'
         where = f" in {view.names}" if view.lenses else ""
         message = f"There is no tool {shown!r}{where}."
+        gone = self._registry.removed(path) if not view.lenses else None
+        if gone is not None:
+            when = time.strftime("%Y-%m-%d", time.gmtime(gone.at))
+            message = f"There is no tool {shown!r} any more: a refresh removed it on {when}."
         return ToolError("tool_not_found", message, path=shown, hint=hint, details={"suggestions": near})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +12,9 @@ import anyio.to_thread
 from bridge.client import Client
 from bridge.egress import Gate, Grant
 from bridge.outbound import MAX_REDIRECTS, REDIRECTS
-from bridge.wire.errors import ImportFailed, ToolError
+from bridge.reach import check_reach
+from bridge.wire.errors import ImportFailed, InvalidRequest, ToolError
+from catalog.model import Manifest
 from catalog.origin import BadUrl, Url, join_url, parse_url, reach_of
 
 FETCH_S: Final = 60.0
@@ -21,6 +23,47 @@ _ACCEPT: Final = [("accept", "application/json, application/yaml, text/yaml, */*
 
 def is_url(source: str) -> bool:
     return source[:8].lower().startswith(("http://", "https://"))
+
+
+class Documents:
+    """Where descriptions of APIs come from, within the egress gate and a limit of bytes."""
+
+    def __init__(self, client: Client, gate: Gate, limit: int) -> None:
+        self._client = client
+        self._gate = gate
+        self._limit = limit
+
+    async def open(
+        self, source: str | Path | bytes | Mapping[str, Any], allow_private: Sequence[str]
+    ) -> tuple[bytes | str | Mapping[str, Any], dict[str, Any]]:
+        """The document, and what to remember: `document_url`, where a URL led, and `source`, to read it again from; a
+        document that was given itself has none. Raises ImportFailed."""
+        if isinstance(source, str) and is_url(source):
+            grant = self._gate.grant((), allow_private)
+            document, url = await fetch(source, self._client, self._gate, grant, self._limit)
+            return document, {"document_url": url, "source": {"url": source}}
+        kept = None
+        if isinstance(source, Path) or (isinstance(source, str) and not _is_text(source)):
+            # Whoever reads it again may be in another folder.
+            kept = {"file": str(await anyio.to_thread.run_sync(Path(source).absolute))}
+        return await read(source, self._limit), {"document_url": None, "source": kept}
+
+    async def check_reach(self, manifest: Manifest, allow_private: Sequence[str]) -> None:
+        """Refuse a base URL that could never be called. Raises ImportFailed."""
+        grant = self._gate.grant(manifest.reach, allow_private)
+        await check_reach(manifest, grant, self._gate, self._client)
+
+
+def recorded(source: Any, name: str) -> str | Path:
+    """What `Documents.open` remembered, to open again. Raises InvalidRequest when there is nothing."""
+    if isinstance(source, Mapping) and "url" in source:
+        return str(source["url"])
+    if isinstance(source, Mapping) and "file" in source:
+        return Path(str(source["file"]))
+    raise InvalidRequest(
+        f"{name} was added from a document that was given itself: there is nowhere to read it again.",
+        hint="Give the new document, as a file, a URL or data.",
+    )
 
 
 async def fetch(text: str, client: Client, gate: Gate, grant: Grant, limit: int) -> tuple[bytes, str]:

@@ -14,13 +14,15 @@ from catalog.model import Tool
 def explain(tool: Tool, policy: Policy, view: View = EVERYTHING) -> dict[str, Any]:
     """`{path, side_effect, effect, rule, reason, steps, applying}`.
 
-    `steps` are in order: the default of the side effect (`auto`), then each scope that has a rule for the tool, the
-    outer one first, then each lens of the view. A step has `effect` (None: it says nothing), `why`, and its `rules`,
-    the one that wins first. `applying` is every rule of the home that applies, in that order.
+    `steps` are in order: the review that the tool awaits, the default of the side effect (`auto`), then each scope that
+    has a rule for the tool, the outer one first, then each lens of the view. A step has `effect` (None: it says
+    nothing), `why`, and its `rules`, the one that wins first. `applying` is every rule of the home that applies, in
+    that order.
     """
     applying = [rule for rule in policy.rules() if rule.applies(tool)]
     by_scope = {scope: _ranked(applying, scope) for scope in address.SCOPES}
-    steps = [_default(tool, replaced=bool(applying))]
+    steps = [_review(tool)] if tool.awaits else []
+    steps += [_default(tool, replaced=bool(applying))]
     steps += [_scope(scope, rules) for scope, rules in by_scope.items() if rules]
     steps += _lenses(tool, view)
     decision = policy.decide(tool, view)
@@ -42,6 +44,12 @@ def explain(tool: Tool, policy: Policy, view: View = EVERYTHING) -> dict[str, An
 def _ranked(rules: Sequence[Rule], scope: str) -> list[Rule]:
     ours = [rule for rule in rules if rule.scope == scope]
     return sorted(ours, key=lambda rule: (rule.rank, rule.id), reverse=True)
+
+
+def _review(tool: Tool) -> dict[str, Any]:
+    return {"step": "review", "effect": "block", "why": f"{tool.awaits}; nothing else counts before it is let in"} | {
+        "rules": []
+    }
 
 
 def _default(tool: Tool, *, replaced: bool) -> dict[str, Any]:

@@ -145,6 +145,14 @@ class Passage:
     async def _credentials(self, request: OutboundRequest) -> list[Credential]:
         asked = request.credentials
         placements = [one for one in self._connection.placements if asked is None or one.name in asked]
+        reach = self._connection.reach
+        if placements and reach is not None and not any(one.covers(request.method, request.url) for one in reach):
+            # The credential was given for other places: what a new description says does not send it elsewhere.
+            raise ToolError(
+                "connection_missing",
+                f"The credential of {self._connection.label} was not given for {request.url.origin}.",
+                hint="Connect the account again to use it there.",
+            )
         return [await self._credential(placement) for placement in placements]
 
     async def _credential(self, placement: Placement) -> Credential:

@@ -211,6 +211,8 @@ class Policy:
 
     def decide(self, tool: Tool, view: View = EVERYTHING) -> Decision:
         """What happens to a call of a tool that `view` holds."""
+        if tool.awaits:
+            return Decision("block", None, f"it awaits review: {tool.awaits}")
         decision = self._by_rules(tool)
         return tightened(tool, decision, view) if view.lenses else decision
 
@@ -223,6 +225,12 @@ class Policy:
 
     def hides(self, tool: Tool, view: View = EVERYTHING) -> bool:
         """Whether list, search and describe act as if the tool were not there."""
+        if tool.awaits:
+            return True
         if not view.lenses:
             return bool(self._rules) and self._by_rules(tool).effect == "block"
         return not view.holds(tool) or self.decide(tool, view).effect == "block"
+
+    def shows_awaiting(self, tool: Tool, view: View) -> bool:
+        """Whether a tool that awaits review may be described: once it is let in, it would be there."""
+        return bool(tool.awaits) and view.holds(tool) and self._by_rules(tool).effect != "block"

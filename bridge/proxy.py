@@ -222,6 +222,12 @@ class ToolProxy:
         decision = self._policy.decide(tool, view)
         record.decision = decision.effect
         record.rule = decision.rule.id if decision.rule is not None else None
+        if tool.awaits:
+            raise ToolError(
+                "blocked",
+                f"This tool awaits review: {tool.awaits}.",
+                hint=f"An operator can let it in: executor review {tool.integration} --accept {tool.name}",
+            )
         if decision.effect == "block":
             raise ToolError("blocked", "A policy blocks this tool.", hint="An operator can change the policy.")
         return decision

@@ -35,7 +35,10 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One callable thing under its full address, `<integration>.<scope>.<connection>.<name>`."""
+    """One callable thing under its full address, `<integration>.<scope>.<connection>.<name>`.
+
+    `awaits` says why it cannot be called before somebody has reviewed it; empty: it can.
+    """
 
     path: str
     integration: str
@@ -43,6 +46,7 @@ class Tool:
     connection: str
     spec: ToolSpec
     definitions: Mapping[str, Schema]
+    awaits: str = ""
 
     @property
     def name(self) -> str:
@@ -102,6 +106,7 @@ class Placement:
 class Connection:
     """An account of an integration within a scope. No placements: calls go out without a credential.
 
+    `reach` is where its credentials may go: what the integration reached when they were given; None: nobody has said.
     `probe` is the name of a tool that reads and needs no argument: calling it shows whether the credential works.
     """
 
@@ -110,6 +115,7 @@ class Connection:
     name: str
     placements: tuple[Placement, ...] = ()
     probe: str = ""
+    reach: tuple[Reach, ...] | None = None
 
     @property
     def label(self) -> str:

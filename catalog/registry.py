@@ -10,7 +10,9 @@ from typing import Any
 
 from catalog import address
 from catalog.model import Connection, Integration, Manifest, Tool, ToolSpec
+from catalog.origin import Reach
 from catalog.ranking import Ranker
+from catalog.review import Gone, Pending, Review
 from catalog.search import SearchIndex
 
 
@@ -23,6 +25,13 @@ class Installed:
     manifest: Manifest
     created_at: float
     connections: dict[tuple[str, str], Connection] = field(default_factory=dict)
+    review: Review = field(default_factory=Review)
+
+    @property
+    def reach(self) -> tuple[Reach, ...]:
+        """Where its requests may go. What a refresh added is held back until somebody has reviewed it."""
+        held = self.review.held
+        return tuple(one for one in self.manifest.reach if str(one) not in held) if held else self.manifest.reach
 
     @property
     def name(self) -> str:
@@ -69,10 +78,11 @@ class Registry:
                     {"scope": each.scope, "name": each.name, "secrets": each.references}
                     for each in one.connections.values()
                 ],
-                "origins": [str(reach) for reach in one.manifest.reach],
+                "origins": [str(reach) for reach in one.reach],
                 "allow_private": list(one.config.get("allow_private", ())),
                 "fetch": one.config.get("fetch") is True,
                 "diagnostics": len(one.manifest.diagnostics),
+                "awaiting_review": len(one.review.pending) + len(one.review.held),
             }
             for one in self.integrations()
         ]
@@ -121,13 +131,29 @@ class Registry:
 
     def _open(self, installed: Installed, connection: Connection) -> list[Tool]:
         prefix = f"{connection.integration}.{connection.scope}.{connection.name}."
-        definitions = installed.manifest.definitions
+        definitions, pending = installed.manifest.definitions, installed.review.pending
         tools = [
-            Tool(prefix + spec.name, installed.name, connection.scope, connection.name, spec, definitions)
+            Tool(
+                prefix + spec.name,
+                installed.name,
+                connection.scope,
+                connection.name,
+                spec,
+                definitions,
+                _reason(pending[spec.name]) if spec.name in pending else "",
+            )
             for spec in installed.manifest.tools
         ]
         self._keep(tools)
         return tools
+
+    def removed(self, path: str) -> Gone | None:
+        """What is known of a tool that a refresh removed from `path`."""
+        where = address.parse(path)
+        installed = self._installed.get(where.integration) if where is not None else None
+        if where is None or installed is None or (where.scope, where.connection) not in installed.connections:
+            return None
+        return installed.review.removed.get(where.tool)
 
     def _keep(self, tools: Iterable[Tool]) -> None:
         for tool in tools:
@@ -167,3 +193,9 @@ class Registry:
             matcher.set_seq1(tool.path.lower())
             scored.append((-matcher.ratio(), tool.path))
         return [candidate for _, candidate in sorted(scored)[:limit]]
+
+
+def _reason(pending: Pending) -> str:
+    if pending.why == ("added",):
+        return "a refresh added it"
+    return f"a refresh changed its {' and its '.join(one.replace('_', ' ') for one in pending.why)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any, Final
 
 from catalog.kinds.http import Http
@@ -13,6 +13,7 @@ from catalog.kinds.openapi import OpenApi
 from catalog.model import Connection, Diagnostic, Integration, Manifest, Placement, ToolSpec
 from catalog.origin import Reach
 from catalog.registry import Installed
+from catalog.review import Review
 from catalog.store import ConnectionRow, IntegrationRow
 
 KINDS: Final[Mapping[str, Callable[[str], Integration]]] = {"openapi": OpenApi, "http": Http}
@@ -24,7 +25,9 @@ def row_of(installed: Installed) -> IntegrationRow:
     manifest = json.dumps(_manifest(installed.manifest), ensure_ascii=False, separators=(",", ":"))
     config = json.dumps(dict(installed.config), ensure_ascii=False)
     packed = zlib.compress(manifest.encode("utf-8", "surrogatepass"), 3)
-    return IntegrationRow(installed.name, installed.kind, config, packed, installed.created_at)
+    return IntegrationRow(
+        installed.name, installed.kind, config, packed, installed.created_at, installed.review.as_json()
+    )
 
 
 def _manifest(manifest: Manifest) -> dict[str, Any]:
@@ -58,8 +61,11 @@ def installed_of(row: IntegrationRow, connections: list[ConnectionRow]) -> Insta
         security=data["security"],
     )
     installed = Installed(KINDS[row.kind](row.name), json.loads(row.config), manifest, row.created_at)
+    installed.review = Review.from_json(row.review)
     for one in connections:
-        installed.connections[one.scope, one.name] = _connection(one)
+        account = connection_of(one)
+        known = account if account.reach is not None else replace(account, reach=manifest.reach)
+        installed.connections[one.scope, one.name] = known
     return installed
 
 
@@ -70,11 +76,18 @@ def _reach(data: dict[str, Any]) -> Reach:
 
 def row_of_connection(connection: Connection, created_at: float) -> ConnectionRow:
     placements = [asdict(placement) for placement in connection.placements]
-    config = json.dumps({"placements": placements, "probe": connection.probe})
+    reach = None if connection.reach is None else [asdict(one) for one in connection.reach]
+    config = json.dumps({"placements": placements, "probe": connection.probe, "reach": reach})
     return ConnectionRow(connection.integration, connection.scope, connection.name, config, created_at)
 
 
-def _connection(row: ConnectionRow) -> Connection:
+def connection_of(row: ConnectionRow) -> Connection:
     config = json.loads(row.config)
     placements = tuple(Placement(**one) for one in config["placements"])
-    return Connection(row.integration, row.scope, row.name, placements, config.get("probe", ""))
+    return Connection(
+        row.integration, row.scope, row.name, placements, config.get("probe", ""), _places(config.get("reach"))
+    )
+
+
+def _places(data: list[dict[str, Any]] | None) -> tuple[Reach, ...] | None:
+    return None if data is None else tuple(_reach(one) for one in data)

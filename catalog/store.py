@@ -7,13 +7,15 @@ from typing import NamedTuple, Protocol
 
 
 class IntegrationRow(NamedTuple):
-    """`config` is JSON text; `manifest` is compressed JSON, opaque to the store."""
+    """`config` is JSON text; `manifest` is compressed JSON, opaque to the store; `review` is the JSON
+    of a `catalog.review.Review`."""
 
     name: str
     kind: str
     config: str
     manifest: bytes
     created_at: float
+    review: str = "{}"
 
 
 class ConnectionRow(NamedTuple):
@@ -37,8 +39,8 @@ class CatalogStore(Protocol):
         """Insert or replace the integration of that name and insert or replace `connections`, together."""
         ...
 
-    async def delete_integration(self, name: str) -> None:
-        """Delete the integration and every connection of it. Deleting what is not there is no error."""
+    async def delete_integration(self, name: str, *, connections: bool) -> None:
+        """Delete the integration, and its connections if so asked. Deleting what is not there is no error."""
         ...
 
     async def put_connection(self, row: ConnectionRow) -> None: ...
@@ -64,9 +66,10 @@ class MemoryCatalog:
         for connection in connections:
             await self.put_connection(connection)
 
-    async def delete_integration(self, name: str) -> None:
+    async def delete_integration(self, name: str, *, connections: bool) -> None:
         self._integrations.pop(name, None)
-        self._connections = {key: row for key, row in self._connections.items() if key[0] != name}
+        if connections:
+            self._connections = {key: row for key, row in self._connections.items() if key[0] != name}
 
     async def put_connection(self, row: ConnectionRow) -> None:
         self._connections[row.integration, row.scope, row.name] = row

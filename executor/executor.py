@@ -14,6 +14,7 @@ from runtime.results import ReplayReport, RunEvent, RunPage, RunRecord, StoredRe
 
 if TYPE_CHECKING:
     from bridge.proxy import Door
+    from bridge.refresh import RefreshReport
     from bridge.toolbox import AddReport, Auth, Toolbox
     from catalog.model import SideEffect
     from executor.config import Config
@@ -197,6 +198,30 @@ class Executor(Scoped):
             allow_private=allow_private,
             replace=replace,
         )
+
+    async def refresh(self, name: str, source: str | Path | bytes | dict[str, Any] | None = None) -> RefreshReport:
+        """Read the description of an integration again, from where it came or from `source`, and put it in force.
+
+        The report names the operations that are `added`, `removed` and `changed`. New ones, and those that changed
+        their side effect or where they go, await `review`: they cannot be called until then. Raises NotFound,
+        ImportFailed, InvalidRequest (it was added from a document that was given itself): everything is as it was.
+        """
+        return await self._parts.toolbox.refresh(name, source)
+
+    def awaiting_review(self, name: str) -> dict[str, Any]:
+        """What awaits review: `{name, tools: [{tool, why, side_effect, destination, granted}], held}`. Raises
+        NotFound."""
+        return self._parts.toolbox.awaiting_review(name)
+
+    async def review(self, name: str, accept: Sequence[str] | Literal["all"]) -> dict[str, Any]:
+        """Let in what awaits review: `"all"`, or names and paths of tools, and places that are held back. The answer
+        is what still awaits it, with `accepted`. Raises NotFound for what does not await it: then nothing is let in."""
+        return await self._parts.toolbox.review(name, accept)
+
+    async def remove(self, name: str, *, connections: bool = False) -> int:
+        """Remove an integration and the rules that target it, of which the answer is the number. Its connections are
+        kept for when it is added again, unless `connections`. Raises NotFound."""
+        return await self._parts.toolbox.remove(name, connections=connections)
 
     async def add_http(
         self,

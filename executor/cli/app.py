@@ -28,6 +28,9 @@ _COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "run": ("run:run", "Run a script."),
         "call": ("tools:call", "Call one tool."),
         "connect": ("connections:connect", "Connect an account to an integration."),
+        "refresh": ("integrations:refresh", "Read the description of an integration again."),
+        "review": ("integrations:review", "See and let in what a refresh brought."),
+        "remove": ("integrations:remove", "Remove an integration."),
         "doctor": ("doctor:doctor", "Check this machine and this home, wall by wall."),
     },
     "tools": {
@@ -41,7 +44,7 @@ _COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     },
     "integrations": {
         "list": ("integrations:list_integrations", "List the integrations."),
-        "remove": ("integrations:remove", "Remove an integration and its connections."),
+        "remove": ("integrations:remove", "Remove an integration; the same as executor remove."),
     },
     "connections": {
         "list": ("connections:list_connections", "List the accounts."),

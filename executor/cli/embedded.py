@@ -57,8 +57,17 @@ class Embedded:
     async def integrations(self) -> list[dict[str, Any]]:
         return self.toolbox.integrations()
 
-    async def remove_integration(self, name: str) -> None:
-        await self.toolbox.remove(name)
+    async def remove_integration(self, name: str, *, connections: bool) -> None:
+        await self.toolbox.remove(name, connections=connections)
+
+    async def refresh(self, name: str, source: str | Path | None) -> dict[str, Any]:
+        return (await self.toolbox.refresh(name, source)).as_dict()
+
+    async def awaiting_review(self, name: str) -> dict[str, Any]:
+        return self.toolbox.awaiting_review(name)
+
+    async def review(self, name: str, accept: Any) -> dict[str, Any]:
+        return await self.toolbox.review(name, accept)
 
     async def connect(self, integration: str, **options: Any) -> dict[str, Any]:
         return (await self.toolbox.connect(integration, **options)).as_dict()

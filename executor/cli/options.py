@@ -123,3 +123,15 @@ def read_pairs(pairs: list[str], what: str) -> dict[str, str]:
             raise UsageError(f"{pair!r} is not a {what}", hint="write it like name=value")
         found[name] = value
     return found
+
+
+def document_source(source: str) -> str | Path:
+    """A URL as it is, anything else as the path of a file. Raises UsageError when there is no such file."""
+    if source.lower().startswith(("http://", "https://")):
+        return source
+    path = Path(source).expanduser()
+    if not path.is_file():
+        raise UsageError(
+            f"there is no file {source!r}", hint="give a file, or a URL that starts with http:// or https://"
+        )
+    return path

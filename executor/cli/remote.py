@@ -69,8 +69,19 @@ class Remote:
         found: list[dict[str, Any]] = (await self._dict("GET", "/integrations"))["integrations"]
         return found
 
-    async def remove_integration(self, name: str) -> None:
-        await self._ask("DELETE", f"/integrations/{quote(name, safe='')}")
+    async def remove_integration(self, name: str, *, connections: bool) -> None:
+        query = {"connections": "true"} if connections else None
+        await self._ask("DELETE", f"/integrations/{quote(name, safe='')}", query=query)
+
+    async def refresh(self, name: str, source: str | Path | None) -> dict[str, Any]:
+        body = {} if source is None else {"source": _document(source)}
+        return await self._dict("POST", f"/integrations/{quote(name, safe='')}/refresh", body)
+
+    async def awaiting_review(self, name: str) -> dict[str, Any]:
+        return await self._dict("GET", f"/integrations/{quote(name, safe='')}/review")
+
+    async def review(self, name: str, accept: Any) -> dict[str, Any]:
+        return await self._dict("POST", f"/integrations/{quote(name, safe='')}/review", {"accept": accept})
 
     async def connect(self, integration: str, **options: Any) -> dict[str, Any]:
         given = {key: value for key, value in options.items() if value is not None}

@@ -151,8 +151,8 @@ class Edge:
         data = await self._body(request)
         if request.scope["path"] in self.settings.raw:
             return Admitted(principal, known, access, bytes(data))
-        nodes = self.settings.body_nodes.get(request.scope["path"], strictjson.MAX_NODES)
-        body = strictjson.loads(data, max_nodes=nodes) if data else NO_BODY
+        _, nodes = self.settings.limits_of(request.scope["path"])
+        body = strictjson.loads(data, max_nodes=nodes or strictjson.MAX_NODES) if data else NO_BODY
         return Admitted(principal, known, access, body, _BYTES.search(data) is not None)
 
     async def _principal(self, request: _Request) -> tuple[str, bool, Access]:
@@ -166,7 +166,7 @@ class Edge:
         return key.id, True, Access(key.access, key.toolkit)
 
     async def _body(self, request: _Request) -> bytearray:
-        limit = self.settings.body_limits.get(request.scope["path"], self.settings.body_bytes)
+        limit, _ = self.settings.limits_of(request.scope["path"])
         data = bytearray()
         try:
             await request.read_into(data, limit, self.settings.body_deadline, self._take)

@@ -8,6 +8,8 @@ from pydantic import Field, RootModel, StringConstraints
 
 from executor.http.models import Asked, Name, Reference, Scope, Text, Told, Url
 
+DocumentUrl = Annotated[str, StringConstraints(max_length=2048, pattern=r"^[Hh][Tt][Tt][Pp][Ss]?://")]
+
 
 class Placement(Asked):
     """Where a credential goes."""
@@ -55,7 +57,7 @@ class OpenApiIntegration(_Integration):
     """An API described by an OpenAPI 3.x document: the document itself, or its http(s) URL."""
 
     kind: Literal["openapi"]
-    source: Annotated[str, StringConstraints(max_length=2048, pattern=r"^[Hh][Tt][Tt][Pp][Ss]?://")] | dict[str, Any]
+    source: DocumentUrl | dict[str, Any]
     base_url: Url | None = Field(default=None, description="Where the API is, when the document is silent or wrong.")
 
 
@@ -69,6 +71,21 @@ class HttpIntegration(_Integration):
 
 class IntegrationRequest(RootModel[Annotated[OpenApiIntegration | HttpIntegration, Field(discriminator="kind")]]):
     """An API to add."""
+
+
+class RefreshRequest(Asked):
+    """Where to read the description again: left out, from where it came."""
+
+    source: DocumentUrl | dict[str, Any] | None = None
+
+
+Accepted = Annotated[list[Annotated[str, StringConstraints(min_length=1, max_length=1024)]], Field(min_length=1)]
+
+
+class ReviewRequest(Asked):
+    """What to let in: `all`, or names and paths of tools and places that are held back."""
+
+    accept: Literal["all"] | Accepted
 
 
 class ConnectionRequest(_Account):
@@ -95,6 +112,10 @@ class ConnectionsQuery(Asked):
     scope: Scope | None = None
 
 
+class RemoveQuery(Asked):
+    connections: bool = Field(default=False, description="Also forget its connections, which are kept else.")
+
+
 class ScopeQuery(Asked):
     scope: Scope = "org"
 
@@ -108,6 +129,32 @@ class AddAnswer(Told):
     name: str
     kind: str
     tools: list[str]
+
+
+class AwaitingTool(Told):
+    tool: str
+    why: list[str]
+    side_effect: str
+    destination: str
+
+
+class Awaiting(Told):
+    """What of an integration cannot be called or reached before it is let in."""
+
+    name: str
+    tools: list[AwaitingTool]
+    held: list[str]
+    accepted: list[str] | None = None
+
+
+class RefreshAnswer(Told):
+    name: str
+    added: list[dict[str, Any]]
+    removed: list[dict[str, Any]]
+    changed: list[dict[str, Any]]
+    unchanged: int
+    awaiting: list[str]
+    held: list[str]
 
 
 class IntegrationFacts(Told):

@@ -37,6 +37,13 @@ class EdgeSettings:
     raw: frozenset[str] = frozenset({"/mcp"})
     body_deadline: float = 10.0
 
+    def limits_of(self, path: str) -> tuple[int, int | None]:
+        """The bytes and JSON values that a body at `path` may have; None: the usual number of values."""
+        if path.startswith("/integrations/") and path.endswith("/refresh"):
+            # Its body may be a description too.
+            path = "/integrations"
+        return self.body_limits.get(path, self.body_bytes), self.body_nodes.get(path)
+
     @property
     def largest_body(self) -> int:
         return max(self.body_bytes, *self.body_limits.values())

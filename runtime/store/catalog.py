@@ -20,7 +20,7 @@ class Catalog:
         self._database = database
 
     async def integrations(self) -> list[IntegrationRow]:
-        query = "SELECT name, kind, config, manifest, created_at FROM integrations ORDER BY name"
+        query = "SELECT name, kind, config, manifest, created_at, review FROM integrations ORDER BY name"
         rows = await self._database.read(lambda connection: connection.execute(query).fetchall())
         return [IntegrationRow(*row) for row in rows]
 
@@ -32,16 +32,18 @@ class Catalog:
     async def put_integration(self, row: IntegrationRow, connections: Sequence[ConnectionRow]) -> None:
         def put(connection: sqlite3.Connection) -> None:
             connection.execute(
-                "INSERT OR REPLACE INTO integrations (name, kind, config, manifest, created_at) VALUES (?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO integrations (name, kind, config, manifest, created_at, review) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
                 row,
             )
             connection.executemany(_PUT_CONNECTION, connections)
 
         await self._database.write(put)
 
-    async def delete_integration(self, name: str) -> None:
+    async def delete_integration(self, name: str, *, connections: bool) -> None:
         def delete(connection: sqlite3.Connection) -> None:
-            connection.execute("DELETE FROM connections WHERE integration = ?", (name,))
+            if connections:
+                connection.execute("DELETE FROM connections WHERE integration = ?", (name,))
             connection.execute("DELETE FROM integrations WHERE name = ?", (name,))
 
         await self._database.write(delete)

@@ -34,7 +34,7 @@ async def test_keys_are_kept_as_digests_and_a_live_name_is_used_once(store: Stor
     ]
 
 
-async def test_an_integration_and_its_connections_come_and_go_together(store: Store):
+async def test_an_integration_and_its_connections_come_together_and_go_as_asked(store: Store):
     pets = IntegrationRow("pets", "openapi", "{}", b"manifest", 1.0)
     main, other = (ConnectionRow("pets", "org", name, "{}", 1.0) for name in ("main", "other"))
     await store.catalog.put_integration(pets, [main])
@@ -45,8 +45,10 @@ async def test_an_integration_and_its_connections_come_and_go_together(store: St
     assert await store.catalog.connections() == [main, other]
     await store.catalog.delete_connection("pets", "org", "other")
     assert await store.catalog.connections() == [main]
-    await store.catalog.delete_integration("pets")
-    await store.catalog.delete_integration("pets")
+    await store.catalog.delete_integration("pets", connections=False)
+    assert (await store.catalog.integrations(), await store.catalog.connections()) == ([], [main])
+    for _ in range(2):
+        await store.catalog.delete_integration("pets", connections=True)
     assert (await store.catalog.integrations(), await store.catalog.connections()) == ([], [])
 
 

@@ -10,7 +10,7 @@ from catalog.kinds import payload
 from catalog.kinds.openapi import reader, request, security
 from catalog.kinds.openapi.operations import Importer
 from catalog.kinds.openapi.servers import Servers
-from catalog.model import Connection, Manifest, Outbound, Tool, ToolValue
+from catalog.model import Connection, Manifest, Outbound, Tool, ToolSpec, ToolValue
 from catalog.origin import reach_of
 
 MAX_DIAGNOSTICS: Final = 1000
@@ -78,6 +78,11 @@ class OpenApi:
         if security.chosen(operation.security, connection) == ():
             return False
         return True if operation.security else None
+
+    def destination(self, spec: ToolSpec) -> str:
+        """The method and the URL of a tool, its path's parameters in braces."""
+        binding = spec.binding
+        return f"{binding['method']} {str(binding['base']).rstrip('/')}{binding['path']}"
 
     def _operation(self, tool: Tool) -> request.Operation:
         known = self._operations.get(id(tool.binding))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from executor.cli.credentials import NONE, Credentials
-from executor.cli.options import HERE, Flag, UsageError, Where
+from executor.cli.options import HERE, Flag, Where, document_source
 from executor.cli.session import open_session
 
 Many = Annotated[list[str] | None, Parameter(negative="")]
@@ -51,7 +50,7 @@ async def openapi(
         Print the answer as JSON.
     """
     options = _options(connection, scope, allow_private, replace) | credentials.options()
-    where_from: str | Path = source if source.lower().startswith(("http://", "https://")) else _file(source)
+    where_from = document_source(source)
     async with open_session(where) as session:
         report = await session.add_openapi(name, where_from, base_url=base_url, **options)
     _show(report, json)
@@ -100,15 +99,6 @@ async def http(
 
 def _options(connection: str, scope: str, allow_private: list[str] | None, replace: bool) -> dict[str, Any]:
     return {"connection": connection, "scope": scope, "allow_private": allow_private or [], "replace": replace}
-
-
-def _file(source: str) -> Path:
-    path = Path(source).expanduser()
-    if not path.is_file():
-        raise UsageError(
-            f"there is no file {source!r}", hint="give a file, or a URL that starts with http:// or https://"
-        )
-    return path
 
 
 def _show(report: dict[str, Any], as_json: bool) -> None:

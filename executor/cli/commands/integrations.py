@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from executor.cli.options import HERE, Flag, Where
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from executor.cli.options import HERE, Flag, Where, document_source
 from executor.cli.session import open_session
 
 
@@ -37,16 +41,114 @@ def _name(connection: object) -> str:
     return str(connection)
 
 
-async def remove(name: str, /, *, where: Where = HERE) -> None:
-    """Remove an integration, its tools and its connections.
+async def remove(name: str, /, *, connections: Flag = False, where: Where = HERE) -> None:
+    """Remove an integration, its tools and the rules for them. Its connections are kept for when it is added again.
 
     Parameters
     ----------
     name
         The integration.
+    connections
+        Forget its connections too, also those that an earlier removal kept.
     """
     from executor.cli import output
 
     async with open_session(where) as session:
-        await session.remove_integration(name)
-    output.say(f"✔ removed {name}", "good")
+        await session.remove_integration(name, connections=connections)
+    output.say(f"✔ removed {name}{' and its connections' if connections else ''}", "good")
+
+
+async def refresh(name: str, source: str | None = None, /, *, json: Flag = False, where: Where = HERE) -> None:
+    """Read the description of an integration again, and show what changed.
+
+    What is new, and what changed its side effect or where it goes, awaits review.
+
+    Parameters
+    ----------
+    name
+        The integration.
+    source
+        A new file or URL; left out, where it came from.
+    json
+        Print the answer as JSON.
+    """
+    from executor.cli import output
+
+    async with open_session(where) as session:
+        report = await session.refresh(name, None if source is None else document_source(source))
+    if json:
+        output.print_json(report)
+        return
+    output.say(
+        f"✔ refreshed {name}: {len(report['added'])} added, {len(report['removed'])} removed,"
+        f" {len(report['changed'])} changed, {report['unchanged']} as before",
+        "good",
+    )
+    for each in report["added"]:
+        _line("+", "good", each["tool"], f"{each['side_effect']}  {each['destination']}")
+    for each in report["removed"]:
+        _line("-", "bad", each["tool"], each["side_effect"])
+    for each in report["changed"]:
+        _line("~", "odd" if each["awaits_review"] else "quiet", each["tool"], ", ".join(each["what"]))
+        for part in ("side_effect", "destination"):
+            if each["before"][part] != each["after"][part]:
+                output.out.print(_text(f"      {each['before'][part]} → {each['after'][part]}"))
+    for place in report["held"]:
+        _line("+", "odd", place, "a new place, held back")
+    if report["awaiting"] or report["held"]:
+        output.say(f"{len(report['awaiting'])} tools await review: executor review {name}", "odd")
+
+
+async def review(
+    name: str,
+    /,
+    *,
+    accept: Annotated[list[str] | None, Parameter(negative="", consume_multiple=True)] = None,
+    json: Flag = False,
+    where: Where = HERE,
+) -> None:
+    """Show what awaits review, or let it in.
+
+    Parameters
+    ----------
+    name
+        The integration.
+    accept
+        What to let in: `all`, or names and paths of tools and places that are held back.
+    json
+        Print the answer as JSON.
+    """
+    from executor.cli import output
+
+    async with open_session(where) as session:
+        if accept:
+            told = await session.review(name, "all" if accept == ["all"] else accept)
+        else:
+            told = await session.awaiting_review(name)
+    if json:
+        output.print_json(told)
+        return
+    if accept:
+        output.say(f"✔ let in {len(told['accepted'])} tools of {name}", "good")
+    for label in told.get("unconnected", []):
+        output.say(f"  the credential of {label} was not given for the new place: connect it again", "odd")
+    for each in told["tools"]:
+        _line("?", "odd", each["tool"], f"{', '.join(each['why'])}  {each['side_effect']}  {each['destination']}")
+    for place in told["held"]:
+        _line("?", "odd", place, "a new place")
+    if not told["tools"] and not told["held"]:
+        output.say("nothing awaits review", "quiet")
+
+
+def _line(mark: str, style: str, name: str, more: str) -> None:
+    from rich.text import Text
+
+    from executor.cli import output
+
+    output.out.print(Text.assemble((f"  {mark} ", style), (name, "name"), (f"  {more}", "quiet")))
+
+
+def _text(text: str) -> object:
+    from rich.text import Text
+
+    return Text(text, style="quiet")

@@ -28,7 +28,7 @@ class Integrations:
     async def add(self, call: Call) -> Response:
         request: schemas.IntegrationRequest = call.body
         body = request.root
-        options = self._options(body) | {"allow_private": body.allow_private}
+        options = self._options(body) | {"allow_private": body.allow_private, "host": False}
         if isinstance(body, schemas.OpenApiIntegration):
             adding = self.toolbox.add_openapi(body.name, body.source, base_url=body.base_url, **options)
         else:
@@ -40,8 +40,21 @@ class Integrations:
         return json_answer(self._find(call.params["name"]))
 
     async def remove(self, call: Call) -> Response:
-        await self.toolbox.remove(call.params["name"])
+        query: schemas.RemoveQuery = call.query
+        await self.toolbox.remove(call.params["name"], connections=query.connections)
         return Response(status_code=204)
+
+    async def refresh(self, call: Call) -> Response:
+        body: schemas.RefreshRequest = call.body
+        report = await while_present(call.receive, self.toolbox.refresh(call.params["name"], body.source))
+        return json_answer(report.as_dict())
+
+    async def awaiting(self, call: Call) -> Response:
+        return json_answer(self.toolbox.awaiting_review(call.params["name"]))
+
+    async def review(self, call: Call) -> Response:
+        body: schemas.ReviewRequest = call.body
+        return json_answer(await self.toolbox.review(call.params["name"], body.accept, host=False))
 
     async def connections(self, call: Call) -> Response:
         query: schemas.ConnectionsQuery = call.query
@@ -149,10 +162,43 @@ class Integrations:
                 "removeIntegration",
                 "DELETE",
                 "/integrations/{name}",
-                "Remove an integration and its connections",
+                "Remove an integration",
                 self.remove,
                 {204: gone},
                 (404,),
+                query=schemas.RemoveQuery,
+                description="Its connections are kept for when it is added again, unless `connections` says otherwise.",
+            ),
+            Operation(
+                "refreshIntegration",
+                "POST",
+                "/integrations/{name}/refresh",
+                "Read the description of an integration again",
+                self.refresh,
+                {200: Answer("What changed.", schemas.RefreshAnswer)},
+                (404, 409, 422),
+                body=schemas.RefreshRequest,
+                description="New operations, and those whose side effect or destination changed, await review.",
+            ),
+            Operation(
+                "getReview",
+                "GET",
+                "/integrations/{name}/review",
+                "See what awaits review",
+                self.awaiting,
+                {200: Answer("What cannot be called before it is let in.", schemas.Awaiting)},
+                (404,),
+                needs=("read",),
+            ),
+            Operation(
+                "reviewIntegration",
+                "POST",
+                "/integrations/{name}/review",
+                "Let in what a refresh brought",
+                self.review,
+                {200: Answer("What still awaits review.", schemas.Awaiting)},
+                (404,),
+                body=schemas.ReviewRequest,
             ),
             Operation(
                 "listConnections",
