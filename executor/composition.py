@@ -16,7 +16,6 @@ from catalog.ranking import Ranker
 from catalog.vectors import SqliteVectors
 from executor.config import Config
 from executor.keys import Keyring
-from runtime.budgets import BudgetPolicy
 from runtime.dispatcher import Dispatcher, DispatcherSettings
 from runtime.runs import Runs
 from runtime.store.runs import Retention
@@ -77,7 +76,7 @@ async def assemble(home: str | Path | None, config: Config | None, *, take_up: b
                 store.runs,
                 dispatcher,
                 toolbox.proxy,
-                BudgetPolicy(settings.budgets, settings.ceilings),
+                settings.budget_policy(),
                 languages=LANGUAGES,
                 isolation=settings.isolation,
                 max_live=settings.max_running + settings.max_queued,

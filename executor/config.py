@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from bridge.wire.errors import ConfigError
+from catalog.scopes import innermost, lowest
 from runtime.budgets import TABLE, BudgetPolicy
 
 FILE: Final = "config.toml"
@@ -65,8 +66,10 @@ class Config(BaseModel):
     http_references: tuple[str, ...] = Field((), description="references that may be named over HTTP, * for any text")
     budgets: dict[str, int] = Field(default_factory=dict, description="defaults of budgets")
     ceilings: dict[str, int] = Field(default_factory=dict, description="ceilings of budgets")
+    user_budgets: dict[str, int] = Field(default_factory=dict, description="the inner scope's defaults, which win")
+    user_ceilings: dict[str, int] = Field(default_factory=dict, description="its ceilings, which can only be lower")
 
-    @field_validator("budgets", "ceilings")
+    @field_validator("budgets", "ceilings", "user_budgets", "user_ceilings")
     @classmethod
     def _known(cls, figures: dict[str, int]) -> dict[str, int]:
         try:
@@ -97,6 +100,11 @@ class Config(BaseModel):
             where = ".".join(str(part) for part in first["loc"])
             raise ConfigError(f"the setting {where!r} is not usable: {first['msg']}") from None
 
+    def budget_policy(self) -> BudgetPolicy:
+        """The budgets that both scopes make: the innermost default, below the lowest ceiling."""
+        defaults = innermost((self.budgets, self.user_budgets))
+        return BudgetPolicy(defaults, lowest((self.ceilings, self.user_ceilings)))
+
     def with_weak_isolation(self) -> Self:
         """The same, content with whatever walls the machine has."""
         return self.model_copy(update={"require": "process"})
@@ -117,7 +125,7 @@ def _from(environ: Mapping[str, str]) -> dict[str, Any]:
         value = environ.get(f"{PREFIX}{name.upper()}")
         if value is not None:
             found[name] = _split(value) if "tuple" in str(field.annotation) else value
-    for table in ("budgets", "ceilings"):
+    for table in ("budgets", "ceilings", "user_budgets", "user_ceilings"):
         figures = {name: environ.get(f"{PREFIX}{table}_{name}".upper()) for name in TABLE}
         given = {name: value for name, value in figures.items() if value is not None}
         if given:

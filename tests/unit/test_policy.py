@@ -200,6 +200,48 @@ async def test_explain_names_the_rule_that_decides_and_the_others_that_apply() -
         assert broad["matches"] == exact["matches"] == 1
 
 
+def test_where_scopes_are_equally_strict_the_outer_one_is_named() -> None:
+    for order in itertools.permutations([rule("shop", "*", "block", "user"), rule("shop", "*", "block", "org")]):
+        decided = decide(tool(), order).rule
+        assert isinstance(decided, Rule)
+        assert decided.scope == "org"
+
+
+async def test_explain_says_every_step_in_order_and_why_one_rule_beats_another() -> None:
+    async with Toolbox() as box:
+        box.add_code_tool("shop.org.main.pets.sell", lambda args: 1, side_effect="read")
+        await box.toolkits.create("careful", ["shop.*"], rules={"*.sell": "block"})
+        assert [step["step"] for step in box.explain("shop.org.main.pets.sell")["steps"]] == ["auto"]
+        for target, pattern, effect, scope in (
+            ("*", "pets.sell", "block", "org"),
+            ("shop", "*", "block", "org"),
+            ("shop.org.main", "pets.*", "approve", "org"),
+            ("shop.org.main", "*", "block", "org"),
+            ("shop", "pets.s*", "require_approval", "user"),
+            ("shop", "*ts.sell", "approve", "user"),
+        ):
+            await box.add_policy(target, pattern, effect, scope=scope)  # type: ignore[arg-type]
+        told = box.explain("shop.org.main.pets.sell", toolkit="careful")
+        auto, org, user, toolkit = told["steps"]
+        assert (auto["effect"], org["effect"], user["effect"], toolkit["effect"]) == (
+            None,
+            "approve",
+            "approve",
+            "block",
+        )
+        assert org["why"] == "pets.* is more specific than *"
+        assert [one["target"] for one in org["rules"]] == ["shop.org.main", "shop.org.main", "shop", "*"]
+        assert user["why"] == "*ts.sell is more specific than pets.s*"
+        assert (told["effect"], told["rule"]["id"]) == ("block", "toolkit careful:block:*.sell")
+        await box.toolkits.update("careful", tools=["other.*"])
+        told = box.explain("shop.org.main.pets.sell", toolkit="careful")
+        assert (told["effect"], told["rule"], told["reason"]) == (
+            "block",
+            None,
+            "toolkit careful does not hold the tool",
+        )
+
+
 async def test_a_stored_rule_that_cannot_be_read_keeps_the_toolbox_from_opening() -> None:
     class Store:
         async def rules(self) -> list[Any]:
