@@ -112,6 +112,16 @@ class Driver:
         self._machine.start()
         self.feed(caught_up)
 
+    @property
+    def moving(self) -> bool:
+        """Whether the run is to be taken to where it was, in another worker."""
+        return self._machine.phase == "moving"
+
+    def restored(self, slot: Slot, restored: run.Restored) -> None:
+        """Go on in another worker's isolate, which is where the lost one had been."""
+        self._slot = slot
+        self.feed(restored)
+
     def suspend(self) -> None:
         """Leave the isolate without an end: the run goes on from its journal, in another isolate."""
         self.suspended = True
@@ -169,7 +179,7 @@ class Driver:
             refusal = self._take_output(frame.logs, frame.emitted)
             self.feed(run.EndedArrived(None, refusal) if refusal else run.EndedArrived(frame.result, frame.failure))
         else:
-            self.feed(run.WorkerLost(frame.reason, frame.untouched))
+            self.feed(run.WorkerLost(frame.reason, frame.untouched, frame.innocent))
 
     def feed(self, event: run.Event) -> None:
         """Give the machine an event and do what it says. Events that this causes are taken in turn, not nested."""
@@ -212,7 +222,7 @@ class Driver:
                 self._slot.resume(now_us, answers)
             case run.StartIsolate():
                 self._start_isolate()
-            case run.FindPlace():
+            case run.FindPlace() | run.Rebuild():
                 self._woken.set()
             case run.FlushSoon():
                 self._loop.call_soon(self.feed, run.FlushDue())

@@ -59,6 +59,7 @@ class Journal:
         self._calls: deque[dict[str, Any]] = deque()
         self._posted = False
         self._seq = 0
+        self._revived = False
         self.early: set[int] = set()
         """Calls whose answers are kept before the run went on with them."""
 
@@ -66,6 +67,7 @@ class Journal:
         """This is the journal of a run that was begun before: it has `seq` rows of `size` bytes together."""
         self._seq = seq
         self._room -= size
+        self._revived = True
 
     def started(self, language: str, seed: int, now_us: int, image: str) -> None:
         self._start = [START, VERSION, language, seed, now_us, image]
@@ -103,6 +105,9 @@ class Journal:
         if self._start is not None:
             self._entries.append(self._start)
             self._start = None
+        if self._revived:
+            self._revived = False
+            self._store.progressed(self._n)
         self._entries.append(entry)
         self._post(urgent=False)
 

@@ -56,7 +56,6 @@ class Live:
         self.durable = False
         """Whether somebody was promised that the run goes on without them."""
         self.begun_before = False
-        self.taken_up = 0
         self.waits_so_far = 0
         self.early: list[InteractionRow] = []
         """Interactions that were decided while the run was on its way to its calls."""
@@ -81,7 +80,7 @@ class Live:
         """A run that was begun before, as its row has it; its output is still to come."""
         live = cls(_request_of(row), row.n, journal)
         live.id, live.seed, live.status = row.id, row.seed, "waiting" if row.status == "waiting" else "running"
-        live.created_at, live.started_at, live.taken_up = row.created_at, row.started_at, row.taken_up
+        live.created_at, live.started_at = row.created_at, row.started_at
         live.durable = live.begun_before = True
         live.script = Script(row.language, row.source, row.input, row.seed, live.request.budgets)
         live.driver = Driver(live.script, live.output, journal)
@@ -250,7 +249,6 @@ class Live:
             timeline=_pack(out.timeline),
             image=self.driver.image or None,
             narrowings=json.dumps([one.as_dict() for one in request.narrowings]) if request.narrowings else "[]",
-            taken_up=self.taken_up,
         )
 
     def _stop_clocks(self) -> None:

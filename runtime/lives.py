@@ -99,7 +99,7 @@ class Lives:
             while (ending := await driver.ended()) is None:
                 assert slot is not None
                 slot.release()
-                slot = await self._other_place(live)
+                slot = await (self._moved(live) if driver.moving else self._other_place(live))
             return ending
         finally:
             if slot is not None:
@@ -124,7 +124,6 @@ class Lives:
         live.reviving = True
         try:
             past = await self._revival.past(row, crashed=crashed)
-            live.taken_up += crashed
             if not past.history.steps:
                 live.reviving = False
                 return await self._drive_anew(live)
@@ -162,6 +161,24 @@ class Lives:
         if slot is not None:
             _log.info("run_moved", run_id=live.id)
             driver.start(slot, calls)
+        return slot
+
+    async def _moved(self, live: Live) -> Slot | None:
+        """Take a run to where it was, in another worker than the one that is gone. None when the run ends instead."""
+        driver, calls = live.driver, live.calls
+        assert calls is not None
+        if live.status == "waiting" and live.journal.whole:
+            driver.suspend()
+            return None
+        slot: Slot | None = None
+        live.queueing = anyio.CancelScope(deadline=calls.context.deadline or math.inf)
+        try:
+            with live.queueing:
+                slot = await self._revival.move(live)
+        except (CannotGoOn, Overloaded) as e:
+            driver.feed(run.Condemned(run.failure("worker_lost", f"the worker was lost: {e}")))
+        if slot is not None:
+            _log.info("run_moved", run_id=live.id)
         return slot
 
     def _context(self, live: Live) -> CallContext:

@@ -43,17 +43,25 @@ class Audience(Protocol):
 
 
 class Heard:
-    """The sink of a slot whose frames are awaited one by one, or go `onward` once that is set."""
+    """The sink of a slot whose frames are awaited one by one, until they go `onward`."""
 
     def __init__(self) -> None:
-        self.onward: Callable[[Frame], None] | None = None
+        self._onward: Callable[[Frame], None] | None = None
         self._frames: asyncio.Queue[Frame] = asyncio.Queue()
 
     def __call__(self, frame: Frame) -> None:
-        if self.onward is not None:
-            self.onward(frame)
+        if self._onward is not None:
+            self._onward(frame)
         else:
             self._frames.put_nowait(frame)
+
+    def onward(self, take: Callable[[Frame], None], first: Frame | None = None) -> None:
+        """Give `take` the frame `first`, those that nobody has awaited, and every later one."""
+        self._onward = take
+        if first is not None:
+            take(first)
+        while not self._frames.empty():
+            take(self._frames.get_nowait())
 
     async def next(self) -> Frame:
         return await self._frames.get()

@@ -25,7 +25,9 @@ from runtime.store.interactions import InteractionRow
 from runtime.store.runs import RunRow, RunStore
 
 TRIES: Final = 3
-"""How often a run is taken up after its host died in the middle of it, and how many workers a history is tried in."""
+"""In how many workers a history is tried."""
+CRASHES: Final = 5
+"""How often a run is taken up after the death of its host without getting any further."""
 LEAST_S: Final = 1.0
 """Wall time that a run has left at least when it is taken up."""
 _RETRY_S: Final = 0.25
@@ -107,8 +109,8 @@ class Revival:
                 "worker_lost", "the host stopped, and the run's journal is not whole: it cannot be taken up"
             )
         if crashed:
-            if row.taken_up >= TRIES:
-                raise CannotGoOn("worker_lost", f"the host stopped in the middle of the run {TRIES + 1} times")
+            if row.taken_up >= CRASHES:
+                raise CannotGoOn("worker_lost", f"the host stopped {CRASHES + 1} times where the run now is")
             await self._store.take_up(row.n)
         try:
             history = history_of(journal.read(await self._store.journal(row.n)))
@@ -142,6 +144,32 @@ class Revival:
                     raise
                 slot.release()
             raise CannotGoOn("worker_lost", f"{TRIES} workers were lost while the run was taken up")
+
+    async def move(self, live: Live) -> Slot:
+        """A slot in another worker whose isolate is where that of `live` was lost; it goes on when this returns.
+
+        Raises CannotGoOn, Overloaded.
+        """
+        if not live.journal.whole:
+            raise CannotGoOn("worker_lost", "the run's journal is not whole, so that it cannot go on in another")
+        try:
+            history = history_of(journal.read(await self._store.journal(live.n)))
+        except FrameError as e:
+            raise CannotGoOn("internal", e.message) from None
+        past = Past(live.row(), history, {}, {})
+        heard = Heard()
+        slot = await self._places.acquire(heard, isolation=live.request.isolation)
+        try:
+            reached, _ = await self._rehearse(live, past, slot, heard)
+            if isinstance(reached.frame, Lost):
+                raise CannotGoOn("worker_lost", reached.frame.reason)
+            stepping = history.steps[-1].went is not None
+            live.driver.restored(slot, run.Restored(history.steps[-1].wake_us, stepping))
+            heard.onward(live.driver.frame, reached.frame if stepping else None)
+        except BaseException:
+            slot.release()
+            raise
+        return slot
 
     async def _blob(self, n: int, sha256: bytes) -> bytes:
         found = await self._store.blob(n, sha256)
@@ -197,12 +225,10 @@ class Revival:
         driver.started_us = history.now_us
         seen = [asked.id for step in history.steps for asked in step.asked]
         wake_us = None if stepping else last.wake_us
-        heard.onward = driver.frame
         caught_up = run.CaughtUp(list(reached.open.values()), seen, wake_us, stepping)
         driver.take_over(slot, calls, caught_up, now_us, left_s)
         calls.bound(driver.deadline)
-        if stepping and reached.frame is not None:
-            driver.frame(reached.frame)
+        heard.onward(driver.frame, reached.frame if stepping else None)
 
 
 def _restore_order(out: Output, row: RunRow) -> None:

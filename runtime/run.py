@@ -14,181 +14,77 @@ but parked calls waits, which `Wait` and `GoOn` say.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 from bridge.wire import frames
-
-# Events
-
-
-@dataclass(slots=True)
-class PendingArrived:
-    """The isolate paused with these new calls; `wake_us` is when its next timer is due on the virtual clock."""
-
-    calls: Sequence[frames.Call]
-    wake_us: int | None
-
-
-@dataclass(slots=True)
-class CallFinished:
-    answer: frames.Answer
-
-
-@dataclass(slots=True)
-class CallParked:
-    """A call waits for a person."""
-
-    call: frames.Call
-
-
-@dataclass(slots=True)
-class CallReleased:
-    """A call need not wait for a person any more: it is made again."""
-
-    id: int
-
-
-@dataclass(slots=True)
-class CaughtUp:
-    """A fresh isolate has been taken through a run's history. `open` are the calls without an answer, `seen` the ids of
-    all; `stepping` when the isolate is on its way already, else it is paused, with a timer at `wake_us`."""
-
-    open: Sequence[frames.Call]
-    seen: Iterable[int]
-    wake_us: int | None
-    stepping: bool
-
-
-@dataclass(slots=True)
-class EndedArrived:
-    """The isolate is gone, with a result (msgpack) or a failure."""
-
-    result: bytes | None
-    failure: frames.Failure | None
-
-
-@dataclass(slots=True)
-class WorkerLost:
-    """The worker is gone. `untouched`: nothing of the run had an effect, so that it may begin again, once."""
-
-    reason: str
-    untouched: bool = False
-
-
-@dataclass(slots=True)
-class DeadlinePassed:
-    """The wall time is used up."""
-
-
-@dataclass(slots=True)
-class CancelRequested:
-    reason: str
-
-
-@dataclass(slots=True)
-class Condemned:
-    """The host refuses what the isolate said: the run ends with this failure."""
-
-    failure: frames.Failure
-
-
-@dataclass(slots=True)
-class WakeDue:
-    """The timer that the isolate waits for is due."""
-
-
-@dataclass(slots=True)
-class FlushDue:
-    """Whatever was ready together is here now."""
-
-
-Event = (
-    PendingArrived
-    | CallFinished
-    | CallParked
-    | CallReleased
-    | CaughtUp
-    | EndedArrived
-    | WorkerLost
-    | DeadlinePassed
-    | CancelRequested
-    | Condemned
-    | WakeDue
-    | FlushDue
+from runtime.moves import (
+    CallFinished,
+    CallParked,
+    CallReleased,
+    CancelIsolate,
+    CancelRequested,
+    CaughtUp,
+    Command,
+    Condemned,
+    DeadlinePassed,
+    DropCalls,
+    EndedArrived,
+    Event,
+    FindPlace,
+    Finish,
+    FlushDue,
+    FlushSoon,
+    GoOn,
+    MakeCall,
+    PendingArrived,
+    Rebuild,
+    Restored,
+    Resume,
+    StartIsolate,
+    Wait,
+    WakeAt,
+    WakeDue,
+    WorkerLost,
 )
 
-# Commands
+__all__ = [
+    "CallFinished",
+    "CallParked",
+    "CallReleased",
+    "CancelIsolate",
+    "CancelRequested",
+    "CaughtUp",
+    "Command",
+    "Condemned",
+    "DeadlinePassed",
+    "DropCalls",
+    "EndedArrived",
+    "Event",
+    "FindPlace",
+    "Finish",
+    "FlushDue",
+    "FlushSoon",
+    "GoOn",
+    "MakeCall",
+    "PendingArrived",
+    "Phase",
+    "Rebuild",
+    "Restored",
+    "Resume",
+    "RunMachine",
+    "StartIsolate",
+    "Wait",
+    "WakeAt",
+    "WakeDue",
+    "WorkerLost",
+    "failure",
+]
 
+Phase = Literal["new", "stepping", "paused", "moving", "stopping", "ended"]
 
-@dataclass(slots=True)
-class StartIsolate:
-    pass
-
-
-@dataclass(slots=True)
-class FindPlace:
-    """Look for a place in another worker, then `start` again."""
-
-
-@dataclass(slots=True)
-class Resume:
-    """Step the isolate with these answers; none when a timer is due."""
-
-    answers: list[frames.Answer]
-
-
-@dataclass(slots=True)
-class MakeCall:
-    call: frames.Call
-
-
-@dataclass(slots=True)
-class FlushSoon:
-    """Send FlushDue once what is ready at this moment has been reported."""
-
-
-@dataclass(slots=True)
-class WakeAt:
-    """Send WakeDue at this virtual time; it replaces an earlier WakeAt. None: no timer is waited for any more."""
-
-    wake_us: int | None
-
-
-@dataclass(slots=True)
-class Wait:
-    """From here on only a person can bring the run further."""
-
-
-@dataclass(slots=True)
-class GoOn:
-    """The run does not wait for a person any more."""
-
-
-@dataclass(slots=True)
-class DropCalls:
-    """Abandon every call in flight; their answers are not wanted any more."""
-
-
-@dataclass(slots=True)
-class CancelIsolate:
-    pass
-
-
-@dataclass(slots=True)
-class Finish:
-    """The run has ended, once and for all: with a result or a failure."""
-
-    result: bytes | None
-    failure: frames.Failure | None
-
-
-Command = (
-    StartIsolate | FindPlace | Resume | MakeCall | FlushSoon | WakeAt | Wait | GoOn | DropCalls | CancelIsolate | Finish
-)
-
-Phase = Literal["new", "stepping", "paused", "stopping", "ended"]
+MOVES: Final = 3
+"""How often a run is taken to where it was after the loss of its worker."""
 
 _HOST_CODES: Final = frozenset({"cancelled", "expired", "internal"})
 """Codes that only the host gives: an isolate that ends with one has invented it."""
@@ -224,6 +120,7 @@ class RunMachine:
         self._flushing = False
         self._verdict: frames.Failure | None = None
         self._moved = False
+        self._moves = 0
 
     def start(self) -> list[Command]:
         assert self.phase == "new"
@@ -251,8 +148,10 @@ class RunMachine:
                 return self._woken()
             case EndedArrived(result, reason):
                 return self._ended(result, reason)
-            case WorkerLost(reason, untouched):
-                return self._lost(reason, untouched)
+            case Restored(wake_us, stepping):
+                return self._restored(wake_us, stepping)
+            case WorkerLost():
+                return self._lost(event)
             case DeadlinePassed():
                 return self._stop(
                     failure("deadline_exceeded", f"the run took longer than its {self._wall_ms} ms of wall time")
@@ -361,11 +260,7 @@ class RunMachine:
     def _resume(self) -> list[Command]:
         self.phase = "stepping"
         answers, self._ready = self._ready, []
-        commands: list[Command] = [Resume(answers)]
-        if self._timer:
-            self._timer = False
-            commands.append(WakeAt(None))
-        return commands
+        return [Resume(answers), *self._no_timer()]
 
     def _ended(self, result: bytes | None, reason: frames.Failure | None) -> list[Command]:
         if self._verdict is not None:
@@ -374,17 +269,40 @@ class RunMachine:
             return self._over(None, failure("internal", "the isolate failed unexpectedly"))
         return self._over(result, reason)
 
-    def _lost(self, reason: str, untouched: bool) -> list[Command]:
-        if untouched and self.phase == "stepping" and not self._moved:
+    def _lost(self, event: WorkerLost) -> list[Command]:
+        if event.untouched and self.phase == "stepping" and not self._moved:
             self._moved = True
             self.phase = "new"
             return [FindPlace()]
-        return self._over(None, self._verdict or failure("worker_lost", reason))
+        if event.innocent and self.phase in ("stepping", "paused") and self._moves < MOVES and self._seen:
+            self._moves += 1
+            self.phase = "moving"
+            return [*self._no_timer(), Rebuild()]
+        return self._over(None, self._verdict or failure("worker_lost", event.reason))
+
+    def _restored(self, wake_us: int | None, stepping: bool) -> list[Command]:
+        if self.phase != "moving":
+            return []
+        self.phase = "stepping" if stepping else "paused"
+        if stepping:
+            return []
+        if self._ready:
+            return self._resume()
+        if wake_us is None:
+            return self._idle()
+        self._timer = True
+        return [WakeAt(wake_us)]
+
+    def _no_timer(self) -> list[Command]:
+        if not self._timer:
+            return []
+        self._timer = False
+        return [WakeAt(None)]
 
     def _stop(self, verdict: frames.Failure) -> list[Command]:
         if self.phase == "stopping":
             return []
-        if self.phase == "new":
+        if self.phase in ("new", "moving"):
             return self._over(None, verdict)
         self.phase = "stopping"
         self._verdict = verdict
@@ -395,11 +313,7 @@ class RunMachine:
         return [*self._drop(), Finish(result, reason)]
 
     def _drop(self) -> list[Command]:
-        commands: list[Command] = []
-        if self._timer:
-            self._timer = False
-            commands.append(WakeAt(None))
-        commands += self._go_on()
+        commands: list[Command] = [*self._no_timer(), *self._go_on()]
         if self._in_flight or self._parked:
             self._in_flight.clear()
             self._parked.clear()

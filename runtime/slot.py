@@ -25,11 +25,13 @@ class Lost(NamedTuple):
     """The worker is gone, and with it the run; nothing more will come. `reason` is for people.
 
     `untouched`: the worker had said nothing about the run, and it was not the run that the worker seems to have died
-    of. Nothing of it had an effect, so it can begin again elsewhere.
+    of. Nothing of it had an effect, so it can begin again elsewhere. `innocent`: it was not that run; it can be taken
+    to where it was, elsewhere.
     """
 
     reason: str
     untouched: bool = False
+    innocent: bool = False
 
 
 Sink = Callable[[Pending | Ended | Lost], None]
@@ -140,7 +142,8 @@ class Slot:
     def lost(self, reason: str, suspect: bool) -> None:
         """The worker is gone; `suspect` says whether it may have died of this run."""
         if self.running:
-            self._over(Lost(reason, untouched=not (suspect or self._spoken or self._cancelling)))
+            innocent = not (suspect or self._cancelling)
+            self._over(Lost(reason, untouched=innocent and not self._spoken, innocent=innocent))
 
     def _check(self, frame: Pending | Ended) -> None:
         limits = self._limits

@@ -245,6 +245,10 @@ class RunStore:
         statement = "UPDATE runs SET taken_up = taken_up + 1 WHERE n = ?"
         await self.database.write(lambda connection: connection.execute(statement, (n,)))
 
+    def progressed(self, n: int) -> None:
+        """Run number `n` has got further since it was begun again; committed soon."""
+        self.database.post(lambda connection: connection.execute("UPDATE runs SET taken_up = 0 WHERE n = ?", (n,)))
+
     async def journal_size(self, n: int) -> tuple[int, int]:
         """The last row's number and the bytes of all."""
         query = "SELECT coalesce(max(seq), 0), coalesce(sum(length(entries)), 0) FROM journal WHERE run = ?"

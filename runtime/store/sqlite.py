@@ -58,6 +58,7 @@ class Database:
         self.failing = False
         """Whether the last commit failed for want of room; the next one that succeeds clears it."""
         self._jobs: deque[_Job] = deque()
+        self._writing = False
         self._wake: SimpleQueue[bool] = SimpleQueue()
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
@@ -104,7 +105,7 @@ class Database:
 
     async def read(self, work: Work[T]) -> T:
         """Run `work` on the reading connection, after everything that was written or posted before this call."""
-        if self._jobs:
+        if self._jobs or self._writing:
             await self.write(_nothing)
         if not self.durable:
             return await self.write(work)
@@ -191,7 +192,10 @@ class Database:
         while going:
             going = self._wake.get()
             while self._jobs:
+                # Set before anything is taken: what was posted is in the one or known to the other.
+                self._writing = True
                 self._commit(self._take())
+            self._writing = False
 
     def _take(self) -> list[_Job]:
         batch: list[_Job] = []

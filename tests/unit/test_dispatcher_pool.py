@@ -212,13 +212,19 @@ async def test_runs_that_a_worker_had_said_nothing_of_are_told_apart_from_the_on
         slots = [paused[0], await dispatcher.acquire(alone)]
         begin(slots[1], "", language="endless", limits=endless)
         links(dispatcher)[0].kill("gone")
-        assert [await inbox.next() for inbox in (paused[1], alone)] == [Lost("gone"), Lost("gone")]
+        assert [await inbox.next() for inbox in (paused[1], alone)] == [
+            Lost("gone", innocent=True),
+            Lost("gone"),
+        ]
         inboxes = [Inbox() for _ in range(2)]
         for inbox in inboxes:
             slots.append(await dispatcher.acquire(inbox))
             begin(slots[-1], "", language="endless", limits=endless)
         links(dispatcher)[0].kill("gone", slots[2])
-        assert [await inbox.next() for inbox in inboxes] == [Lost("gone"), Lost("gone", untouched=True)]
+        assert [await inbox.next() for inbox in inboxes] == [
+            Lost("gone"),
+            Lost("gone", untouched=True, innocent=True),
+        ]
         for slot in slots:
             slot.release()
 
