@@ -229,7 +229,11 @@ class ToolProxy:
                 hint=f"An operator can let it in: executor review {tool.integration} --accept {tool.name}",
             )
         if decision.effect == "block":
-            raise ToolError("blocked", "A policy blocks this tool.", hint="An operator can change the policy.")
+            lens = decision.rule.lens if isinstance(decision.rule, LensRule) else None
+            hint = "An operator can change the policy." if lens is None else f"No policy can lift the rule of {lens}."
+            raise ToolError(
+                "blocked", f"A {'policy' if lens is None else 'rule of ' + lens} blocks this tool.", hint=hint
+            )
         return decision
 
     def _ask(self, ctx: CallContext, id: int, tool: Tool, args: dict[str, Any], decision: Decision) -> Ask:

@@ -136,7 +136,7 @@ def _places(installed: Installed, names: set[str]) -> set[str]:
     urls = [goal.partition(" ")[2] for goal in goals]
     return {
         str(one)
-        for one in installed.manifest.reach
+        for one in installed.manifest.places
         if any(url == str(one) or url.startswith(str(one).rstrip("/") + "/") for url in urls)
     }
 

@@ -150,6 +150,11 @@ class Manifest:
     schemes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     security: Sequence[Sequence[str]] | None = None
 
+    @property
+    def places(self) -> tuple[Reach, ...]:
+        """Every place that a call may have a request go to: what a refresh holds back and a credential is bound to."""
+        return self.reach
+
 
 @dataclass(frozen=True, slots=True)
 class AddReport:

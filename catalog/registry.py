@@ -31,7 +31,8 @@ class Installed:
     def reach(self) -> tuple[Reach, ...]:
         """Where its requests may go. What a refresh added is held back until somebody has reviewed it."""
         held = self.review.held
-        return tuple(one for one in self.manifest.reach if str(one) not in held) if held else self.manifest.reach
+        places = self.manifest.places
+        return tuple(one for one in places if str(one) not in held) if held else places
 
     @property
     def name(self) -> str:

@@ -134,8 +134,8 @@ def reviewed(
             pending.pop(change.name, None)
         elif differs:
             pending[change.name] = Pending(differs, granted)
-    places = {str(one) for one in old.reach} - review.held
-    held = frozenset(str(one) for one in new.reach) - places
+    places = {str(one) for one in old.places} - review.held
+    held = frozenset(str(one) for one in new.places) - places
     oldest = sorted(removed, key=lambda name: removed[name].at)[: max(0, len(removed) - MAX_REMEMBERED)]
     return Review(pending, held, {name: one for name, one in removed.items() if name not in oldest})
 

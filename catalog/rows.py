@@ -64,7 +64,7 @@ def installed_of(row: IntegrationRow, connections: list[ConnectionRow]) -> Insta
     installed.review = Review.from_json(row.review)
     for one in connections:
         account = connection_of(one)
-        known = account if account.reach is not None else replace(account, reach=manifest.reach)
+        known = account if account.reach is not None else replace(account, reach=manifest.places)
         installed.connections[one.scope, one.name] = known
     return installed
 

@@ -80,7 +80,7 @@ def test_the_command_line_reads_the_file_again_and_says_what_changed(tmp_path: P
     assert "awaits review" in refused.stderr
     accepted = cli(home, "review", "pets", "--accept", "pets.org.main.erase", "--json")
     assert json.loads(accepted.stdout)["accepted"] == ["erase"]
-    assert "let in 1 tools" in cli(home, "review", "pets", "--accept", "all").stderr
+    assert "let in 1 tool of pets" in cli(home, "review", "pets", "--accept", "all").stderr
     file.write_text("{")
     failed = cli(home, "refresh", "pets")
     assert failed.returncode == 1

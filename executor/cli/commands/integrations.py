@@ -96,7 +96,9 @@ async def refresh(name: str, source: str | None = None, /, *, json: Flag = False
     for place in report["held"]:
         _line("+", "odd", place, "a new place, held back")
     if report["awaiting"] or report["held"]:
-        output.say(f"{len(report['awaiting'])} tools await review: executor review {name}", "odd")
+        count = len(report["awaiting"])
+        what = f"{count} tool awaits" if count == 1 else f"{count} tools await"
+        output.say(f"{what} review: executor review {name}", "odd")
 
 
 async def review(
@@ -129,7 +131,8 @@ async def review(
         output.print_json(told)
         return
     if accept:
-        output.say(f"✔ let in {len(told['accepted'])} tools of {name}", "good")
+        count = len(told["accepted"])
+        output.say(f"✔ let in {count} tool{'s' if count != 1 else ''} of {name}", "good")
     for label in told.get("unconnected", []):
         output.say(f"  the credential of {label} was not given for the new place: connect it again", "odd")
     for each in told["tools"]:
