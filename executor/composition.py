@@ -58,7 +58,7 @@ async def assemble(home: str | Path | None, config: Config | None, *, take_up: b
     """Start the parts, give them, stop them. Raises ConfigError, StorageFull; then nothing is left running."""
     directory = _directory(home)
     settings = Config.load(directory) if config is None else config
-    store = await Store.open(directory, Retention(settings.keep_runs, settings.keep_bytes))
+    store = await Store.open(directory, _retention(settings))
     try:
         async with (
             Toolbox(
@@ -92,6 +92,11 @@ async def assemble(home: str | Path | None, config: Config | None, *, take_up: b
                 await parts.close()
     finally:
         await store.close()
+
+
+def _retention(settings: Config) -> Retention:
+    seconds = None if settings.keep_days is None else settings.keep_days * 86_400
+    return Retention(settings.keep_runs, settings.keep_bytes, seconds)
 
 
 def _directory(home: str | Path | None) -> Path | None:

@@ -17,7 +17,7 @@ from bridge.calls import CallContext, CallRecord
 from bridge.proxy import ToolProxy
 from bridge.traces import traced
 from bridge.wire import codec, frames
-from bridge.wire.errors import FrameError, StorageFull, ToolError, Unserializable
+from bridge.wire.errors import FrameError, StorageError, ToolError, Unserializable
 from runtime.interactions import Approvals, refusal, shown
 from runtime.journal import Journal
 from runtime.output import Output
@@ -313,7 +313,7 @@ class _Call:
             await calls.park(self._call, self._index, ask)
         except ToolError as e:
             return False, self._failed(self._refused(e))
-        except StorageFull as e:
+        except StorageError as e:
             error = ToolError(
                 "approval_required", f"The question to a person cannot be kept: {e.message}.", hint=e.hint
             )

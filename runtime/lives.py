@@ -13,7 +13,7 @@ import structlog
 from bridge.calls import CallContext
 from bridge.proxy import ToolProxy
 from bridge.traces import traced
-from bridge.wire.errors import Overloaded, RequestRefused, StorageFull
+from bridge.wire.errors import Overloaded, RequestRefused, StorageError
 from runtime import run
 from runtime.calls import Calls
 from runtime.driver import Ending
@@ -209,7 +209,7 @@ class Lives:
             try:
                 await self._store.finish(row, blobs, lambda: live.journal.whole)
                 break
-            except StorageFull as e:
+            except StorageError as e:
                 e.details = {"run_id": live.id, "status": live.status}
                 live.refused = e
                 live.output.close(live.status)

@@ -12,7 +12,7 @@ import structlog
 
 from bridge.calls import CallContext
 from bridge.proxy import ToolProxy
-from bridge.wire.errors import ExecutorError, InvalidRequest, StorageFull
+from bridge.wire.errors import ExecutorError, InvalidRequest, StorageError
 from runtime import values
 from runtime.interactions import STATES, Approvals, arguments_of, check
 from runtime.live import Live, narrowings_of
@@ -21,6 +21,8 @@ from runtime.store.runs import RunRow, RunStore
 
 LINGER_S: Final = 1.0
 """How long a run that waits keeps its isolate."""
+SWEEP_S: Final = 600.0
+"""How often runs past their limits are looked for, besides at the start and after many that ended."""
 _RETRY_S: Final = 1.0
 _LONGEST_S: Final = 60.0
 
@@ -46,7 +48,7 @@ class Patience:
             try:
                 await self._store.accept(live.row())
                 break
-            except StorageFull as e:
+            except StorageError as e:
                 _log.error("a waiting run cannot be kept", run_id=live.id, reason=e.message)
                 if closing.is_set():
                     return
@@ -98,14 +100,18 @@ class Patience:
         return ask is not None and ask.binding == asked.binding
 
     async def watch(self) -> None:
-        """For ever: close interactions that nobody answered in time, and let their runs know."""
+        """For ever: close interactions that nobody answered in time, let their runs know, and sweep out old runs."""
+        swept = time.monotonic()
         while True:
             self._asked.clear()
             try:
+                if time.monotonic() - swept > SWEEP_S:
+                    swept = time.monotonic()
+                    await self._store.sweep()
                 for overdue in await self._store.interactions.expire(time.time()):
                     self._wake(overdue.run_id, Decided(overdue.interaction, True, overdue.claimed))
                 soonest = await self._store.interactions.next_expiry()
-            except StorageFull:
+            except StorageError:
                 soonest = time.time() + _RETRY_S
             left = _LONGEST_S if soonest is None else min(_LONGEST_S, max(0.01, soonest - time.time()))
             with anyio.move_on_after(left):

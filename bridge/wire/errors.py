@@ -9,8 +9,11 @@ ExecutorError
 │   ├── Conflict                409
 │   ├── PayloadTooLarge         413
 │   ├── UnsupportedMediaType    415
+│   ├── RangeNotSatisfiable     416, with `total`
 │   ├── Overloaded              503, with `retry_after_s`
-│   └── StorageFull             507
+│   └── StorageError
+│       ├── StorageFailed         503
+│       └── StorageFull           507
 ├── ToolError                 a tool call failed; a script can catch it
 ├── RunFailed                 what `RunResult.unwrap()` raises for a run that did not complete
 ├── ConfigError               the operator's configuration, key or home directory is not usable
@@ -152,7 +155,31 @@ class Overloaded(RequestRefused):
         self.retry_after_s = retry_after_s
 
 
-class StorageFull(RequestRefused):
+class RangeNotSatisfiable(RequestRefused):
+    """Raised when a part is asked for that begins beyond the end; `total` is the size of the whole in bytes."""
+
+    code = "range_not_satisfiable"
+    status = 416
+
+    def __init__(self, message: str, *, total: int, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint, details={"bytes": total})
+        self.total = total
+
+
+class StorageError(RequestRefused):
+    """Base of what keeps the store from taking a new record; existing ones are as they were."""
+
+    status = 503
+
+
+class StorageFailed(StorageError):
+    """Raised when the store cannot be written for another reason than room, such as a disk that fails."""
+
+    code = "storage_failed"
+    status = 503
+
+
+class StorageFull(StorageError):
     """Raised when the store has no room for a new record; existing records stay readable."""
 
     code = "storage_full"

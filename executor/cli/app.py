@@ -31,6 +31,7 @@ _COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "refresh": ("integrations:refresh", "Read the description of an integration again."),
         "review": ("integrations:review", "See and let in what a refresh brought."),
         "remove": ("integrations:remove", "Remove an integration."),
+        "backup": ("backup:backup", "Copy what a home keeps into one file."),
         "doctor": ("doctor:doctor", "Check this machine and this home, wall by wall."),
     },
     "tools": {

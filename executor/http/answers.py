@@ -8,7 +8,15 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from bridge.wire.errors import ExecutorError, ImportFailed, Overloaded, RequestRefused, ToolError, Unserializable
+from bridge.wire.errors import (
+    ExecutorError,
+    ImportFailed,
+    Overloaded,
+    RangeNotSatisfiable,
+    RequestRefused,
+    ToolError,
+    Unserializable,
+)
 from bridge.wire.errors import Unauthorized as _Unauthorized
 
 TOOL_STATUS: Final[dict[str, int]] = {
@@ -94,6 +102,8 @@ def error_answer(error: ExecutorError, *, close: bool = False) -> Response:
     headers: dict[str, str] = {}
     if isinstance(error, Overloaded | TooManyRequests):
         headers["retry-after"] = str(error.retry_after_s)
+    elif isinstance(error, RangeNotSatisfiable):
+        headers["content-range"] = f"bytes */{error.total}"
     elif isinstance(error, MethodNotAllowed):
         headers["allow"] = ", ".join(error.allow)
     elif isinstance(error, _Unauthorized):

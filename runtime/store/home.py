@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -35,8 +36,10 @@ class HomeLock:
                 f"the home {str(home)!r} is open in another process (pid {holder})",
                 hint="stop that process, talk to it over HTTP, or use another home",
             ) from e
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+        # Only for whoever finds the home in use: a full disk is found where something has to be kept.
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
         """Give the home back. Safe to call again."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -22,10 +23,12 @@ PRUNE_BYTES: Final = 1024 * 1024
 
 @dataclass(frozen=True)
 class Retention:
-    """What is kept: at most so many ended runs, in at most so many bytes of database. Older ones go first."""
+    """What is kept: at most so many ended runs, for so many seconds (None: for ever), in at most so many bytes of
+    database. Older ones go first, with all that is theirs: journal, calls, answers, stored values."""
 
     runs: int = 10_000
     bytes: int = 4 * 1024**3
+    seconds: float | None = None
 
 
 class RunRow(NamedTuple):
@@ -266,8 +269,16 @@ class RunStore:
         row = await self.database.read(lambda connection: connection.execute(query, values).fetchone())
         return None if row is None else RunRow(*row)
 
+    async def sweep(self) -> None:
+        """Forget now what is past its limits. Raises StorageError."""
+        await self.database.write(self._prune)
+
     def _prune(self, connection: sqlite3.Connection) -> None:
         self._since_prune = 0
+        if self._retention.seconds is not None:
+            query = "SELECT n FROM runs WHERE ended_at < ? ORDER BY n LIMIT 10000"
+            before = time.time() - self._retention.seconds
+            _forget(connection, [n for (n,) in connection.execute(query, (before,))])
         (count,) = connection.execute("SELECT count(*) FROM runs").fetchone()
         forgotten = _forget_oldest(connection, count - self._retention.runs)
         while _used_bytes(connection) > self._retention.bytes and forgotten < count:

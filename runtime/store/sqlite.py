@@ -7,6 +7,7 @@ for it: together with the next write, or after `LAG_S`. Whatever waits while a c
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import threading
 from collections import deque
@@ -17,7 +18,7 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
-from bridge.wire.errors import ConfigError, StorageFull
+from bridge.wire.errors import ConfigError, StorageError, StorageFailed, StorageFull
 from runtime.store import migrate
 from runtime.store.privacy import close_database
 
@@ -27,7 +28,19 @@ Work = Callable[[sqlite3.Connection], T]
 LAG_S: Final = 0.02
 """Longest time that a posted write waits for company."""
 
-_FULL: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
+_BROKEN: Final = frozenset(
+    {
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_BUSY,
+    }
+)
+"""What the file or its disk is to blame for, not the statement."""
+_ROOM: Final = 1024 * 1024
+"""Bytes that a disk must have left for an error of it to be about something else."""
 
 _log = structlog.get_logger("executor.store")
 
@@ -56,7 +69,7 @@ class Database:
         self.path = path
         self.durable = path is not None
         self.failing = False
-        """Whether the last commit failed for want of room; the next one that succeeds clears it."""
+        """Whether the last commit failed because of the disk; the next one that succeeds clears it."""
         self._jobs: deque[_Job] = deque()
         self._writing = False
         self._wake: SimpleQueue[bool] = SimpleQueue()
@@ -79,7 +92,7 @@ class Database:
         return self
 
     async def write(self, work: Work[T]) -> T:
-        """Run `work` in a transaction; return its value once committed. Raises what it raises, and StorageFull."""
+        """Run `work` in a transaction; return its value once committed. Raises what it raises, and StorageError."""
         future: asyncio.Future[T] = self._loop.create_future()
         self._submit(_Job(work, future))
         self._wake.put(True)
@@ -163,11 +176,11 @@ class Database:
             raise ConfigError(f"the store cannot be opened: {e.strerror}", hint="use another home") from e
         except sqlite3.DatabaseError as e:
             self._abandon()
-            if _is_full(e):
-                raise StorageFull("there is no room to open the store") from e
-            raise ConfigError(
-                f"the store cannot be opened: {e}", hint="restore a backup of executor.db, or use another home"
-            ) from e
+            if self._is_full(e):
+                raise StorageFull("there is no room to open the store", hint="free space on its disk") from e
+            damaged = _code(e) in (0, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+            advice = "restore a backup of executor.db, or use another home" if damaged else "check who owns the home"
+            raise ConfigError(f"the store cannot be opened: {e}", hint=advice) from e
         except BaseException:
             self._abandon()
             raise
@@ -231,14 +244,32 @@ class Database:
             connection.execute("COMMIT")
         except BaseException as e:
             self._roll_back()
-            if isinstance(e, sqlite3.Error) and _is_full(e):
-                self.failing = True
-                full = StorageFull("the store has no room for a new record", hint="free space on the disk of the home")
-                full.__cause__ = e
-                return full
-            return e
+            if not isinstance(e, sqlite3.Error):
+                return e
+            problem: StorageError
+            if self._is_full(e):
+                problem = StorageFull("the store has no room for a new record", hint="free space on its disk")
+            elif _code(e) in _BROKEN:
+                problem = StorageFailed(f"the store cannot be written: {e}", hint="check the disk of the home")
+            else:
+                return e
+            self.failing = True
+            problem.__cause__ = e
+            return problem
         self.failing = False
         return None
+
+    def _is_full(self, error: sqlite3.Error) -> bool:
+        """Whether room is what is missing. A full disk also shows as other errors, where SQLite makes a file."""
+        if _code(error) == sqlite3.SQLITE_FULL:
+            return True
+        if self.path is None or _code(error) not in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
+            return False
+        try:
+            disk = os.statvfs(self.path.parent)
+        except OSError:
+            return False
+        return disk.f_bavail * disk.f_frsize < _ROOM or (disk.f_files > 0 and disk.f_favail == 0)
 
     def _roll_back(self) -> None:
         try:
@@ -291,5 +322,6 @@ def _connection(path: Path | None) -> sqlite3.Connection:
     return connection
 
 
-def _is_full(error: sqlite3.Error) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _FULL
+def _code(error: sqlite3.Error) -> int:
+    """SQLite's primary result code; 0 where Python made the error."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF

@@ -265,3 +265,12 @@ def test_a_run_is_replayed_from_its_journal(server: Server) -> None:
     assert (report["same"], report["steps"], report["calls"]) == (True, 1, 1)
     assert report["fuel"] == {"recorded": answer["usage"]["fuel"], "replayed": answer["usage"]["fuel"]}
     assert server.ask("POST", "/runs/run_none/replay").status == 404
+
+
+def test_a_range_beyond_the_end_is_not_satisfiable(server: Server) -> None:
+    run_id = server.run("7")["run_id"]
+    for offset in (1, 2, 10**9):
+        reply = server.ask("GET", f"/runs/{run_id}/result?offset={offset}")
+        assert (reply.status, reply.code) == (416, "range_not_satisfiable")
+        assert reply.headers["content-range"] == "bytes */1"
+    assert server.ask("GET", f"/runs/{run_id}/result?offset=0&length=5").body == b"7"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from bridge.wire.errors import InvalidRequest, NotFound
+from bridge.wire.errors import InvalidRequest, NotFound, RangeNotSatisfiable
 from executor.http import schemas
 from executor.http.answers import json_answer
 from executor.http.operation import Answer, Call, Operation
@@ -230,7 +230,7 @@ class Runs:
                         "The bytes asked for; `Content-Range` says which.", media_type="application/octet-stream"
                     ),
                 },
-                (404, 409),
+                (404, 409, 416),
                 query=schemas.SliceQuery,
                 needs=(),
             ),
@@ -250,10 +250,12 @@ class ResultStream:
 
     @classmethod
     async def open(cls, executor: Executor, run_id: str, offset: int, length: int | None) -> ResultStream:
-        """Raises NotFound, Conflict (no result) and InvalidRequest (beyond the end)."""
+        """Raises NotFound, Conflict (no result) and RangeNotSatisfiable (beyond the end)."""
         first = await executor.run_result(run_id, offset=offset, length=min(length or SLICE_BYTES, SLICE_BYTES))
         if offset >= first.total:
-            raise InvalidRequest(f"the result has {first.total} bytes", hint="offset counts from 0")
+            raise RangeNotSatisfiable(
+                f"the result has {first.total} bytes", total=first.total, hint="offset counts from 0"
+            )
         end = first.total if length is None else min(first.total, offset + length)
         return cls(executor, run_id, first.data, offset, end, first.total)
 
