@@ -25,6 +25,7 @@ REFUSALS: Final[dict[int, str]] = {
     409: "It contradicts the present state.",
     413: "The body, the source, the input or a value is over its limit.",
     415: "The body is not JSON in UTF-8.",
+    416: "The part begins beyond the end; `Content-Range` says where that is.",
     421: "The Host header names another server.",
     422: "The description cannot become an integration; nothing was added.",
     429: "Too many wrong keys from this address.",

@@ -176,8 +176,10 @@ def test_a_large_result_is_kept_and_read_in_parts(server: Server) -> None:
     assert part.body == b"x" * 2_000_000
     assert part.headers["content-range"] == "bytes 1-2000000/3000002"
     assert server.ask("GET", f"{path}?offset=3000001").body == b'"'
-    for beyond in ("offset=-1", "offset=3000002", "offset=99999999999999", "length=0"):
-        assert server.ask("GET", f"{path}?{beyond}").status == 400
+    for wrong in ("offset=-1", "length=0"):
+        assert server.ask("GET", f"{path}?{wrong}").status == 400
+    for beyond in ("offset=3000002", "offset=99999999999999"):
+        assert server.ask("GET", f"{path}?{beyond}").status == 416
     assert server.ask("HEAD", path).headers["content-length"] == "3000002"
 
 
