@@ -42,7 +42,8 @@ class BuildContext:
         *,
         drop: Iterable[str] = (),
         imports: Collection[str] = (),
+        survey: tuple[str, snapshot.Finish] | None = None,
     ) -> bytes:
         """`module` as it is after `calls`: see guest.snapshot.preinitialise."""
         self.progress("running the start-up and taking the snapshot")
-        return snapshot.preinitialise(module, calls, drop=drop, imports=imports)
+        return snapshot.preinitialise(module, calls, drop=drop, imports=imports, survey=survey)

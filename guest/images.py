@@ -25,7 +25,7 @@ from guest.context import BuildContext, Progress
 
 ROOT: Final = Path(__file__).parent
 _MANIFEST: Final = "manifest.json"
-_NOT_INPUTS: Final = frozenset({"images", "__pycache__"})
+_NOT_INPUTS: Final = frozenset({"images", "__pycache__", "hatch_build.py"})
 _SUFFIXES: Final = frozenset({".py", ".c", ".h", ".js", ".lock", ".json", ".txt", ".wit"})
 
 
@@ -154,6 +154,12 @@ def _fill(stage: Path, which: str, progress: Progress) -> None:
 def _write_manifest(folder: Path, manifest: Manifest) -> None:
     text = json.dumps(manifest.as_dict(), indent=2, sort_keys=True) + "\n"
     toolchain.write_atomically(folder / _MANIFEST, text.encode())
+
+
+def gathered(made: Collection[Manifest], target: Path) -> Manifest:
+    """The images of several builds copied to `target`, under one manifest."""
+    _copy(made, target)
+    return read_manifest(target)
 
 
 def _copy(made: Collection[Manifest], target: Path) -> None:

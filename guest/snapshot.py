@@ -24,18 +24,28 @@ _GAP: Final = 4096
 _INITIALISE: Final = "_initialize"
 
 
+Finish = Callable[[bytearray, bytes], None]
+
+
 def preinitialise(
-    module: bytes, calls: Sequence[tuple[str, bytes]], *, drop: Iterable[str] = (), imports: Collection[str] = ()
+    module: bytes,
+    calls: Sequence[tuple[str, bytes]],
+    *,
+    drop: Iterable[str] = (),
+    imports: Collection[str] = (),
+    survey: tuple[str, Finish] | None = None,
 ) -> bytes:
     """`module` after `_initialize` and `calls`, each an export `(ptr, len) -> i32` that gives 0.
 
     The exports called, `_initialize` and those named in `drop` are left out of the result. `imports` are the functions
-    that the module may import, as `module.name`; the start-up must not call them. Raises MalformedModule for a module
+    that the module may import, as `module.name`; the start-up must not call them. `survey` names an export
+    `() -> address << 32 | length` that is called when the memory has been taken, and what to do to that memory with the
+    bytes it tells: nothing of what the call itself did to memory is in the result. Raises MalformedModule for a module
     outside of what this pass understands, and RuntimeError when a call does not give 0.
     """
     parts = wasm.sections(module)
     _check(parts, imports)
-    memory, values = _run(module, calls, _mutable_globals(parts))
+    memory, values = _run(module, calls, _mutable_globals(parts), survey)
     gone = {_INITIALISE, *(name for name, _ in calls), *drop}
     return wasm.write(_rewrite(parts, memory, values, gone))
 
@@ -70,7 +80,7 @@ def _mutable_globals(parts: list[Section]) -> dict[int, str]:
 
 
 def _run(
-    module: bytes, calls: Sequence[tuple[str, bytes]], mutable: dict[int, str]
+    module: bytes, calls: Sequence[tuple[str, bytes]], mutable: dict[int, str], survey: tuple[str, Finish] | None
 ) -> tuple[bytearray, dict[int, int]]:
     config = wasmtime.Config()
     config.max_wasm_stack = 2 << 20  # as much as the default fiber stack allows
@@ -104,6 +114,13 @@ def _run(
     for index, name in mutable.items():
         if name == "__stack_pointer":
             _clear_stack(image, values[index])
+    if survey is not None:
+        export, finish = survey
+        told = function(export)() & 0xFFFF_FFFF_FFFF_FFFF
+        if not told:
+            raise RuntimeError(f"{export} gave nothing")
+        at, size = told >> 32, told & 0xFFFFFFFF
+        finish(image, bytes(memory.read(store, at, at + size)))
     return image, values
 
 

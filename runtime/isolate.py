@@ -23,6 +23,8 @@ from runtime.engine.instance import Instance, Trapped
 
 _U32: Final = 0xFFFF_FFFF
 _CLOCK: Final = struct.Struct("<q")
+_STACK_END: Final = 1024
+"""Bytes at the very end of a stack, which nothing has written to but a recursion without end."""
 _MAX_TAIL: Final = 64 * 1024 * 1024
 
 Step = Literal["start", "resume", "strip"]
@@ -201,6 +203,12 @@ class Isolate:
             protocol.saved_logs(piece(tail.logs_ptr, tail.logs_len), tail.logs_count),
             protocol.saved_values(piece(tail.emitted_ptr, tail.emitted_len), tail.emitted_count),
         )
+
+    def stack_used_up(self) -> bool:
+        """Whether a guest whose stack lies at the bottom of its memory, as Python's does, has used all of it."""
+        base, limit = self._instance.memory()
+        size = min(_STACK_END, limit)
+        return ctypes.string_at(base, size) != bytes(size)
 
     def close(self) -> None:
         """Drop the guest and free its memory, once; later calls do nothing."""

@@ -8,9 +8,11 @@ the merged module. A change to the guest's Python code costs only the snapshot.
 from __future__ import annotations
 
 import hashlib
+import io
 import shutil
 import sys
 import sysconfig
+import tarfile
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +22,7 @@ import msgpack
 
 from guest import npm, toolchain, wasm
 from guest.context import BuildContext
-from guest.python import flatten, merge, shim, stdlib, stubs
+from guest.python import flatten, immortal, merge, shim, stdlib, stubs
 from guest.toolchain import BuildFailed
 from guest.wasm import MalformedModule
 
@@ -37,6 +39,9 @@ fills. Measured over 30 shapes of recursion: with CPython's 1 MiB, 10 of them tr
 RecursionError.
 A `__lt__` that calls itself still gets 588 levels deep, a `sorted` in its own key function 117, plain functions 1000.
 """
+
+_BUILDING: Final = frozenset({"load", "problem", "survey"})
+"""Exports that only the build calls."""
 
 _SCRIPT: Final = "import componentize_py, sys; sys.exit(componentize_py.script())"
 _ALLOCATORS: Final = {name: f"world {name}" for name in ("malloc", "calloc", "realloc")}
@@ -57,7 +62,13 @@ def build_python(context: BuildContext) -> bytes:
     component = _kept(context, "component", _component_inputs(), lambda: _component(context))
     flat = _kept(context, "merged", [*_merge_inputs(), component], lambda: _merged(context, component))
     context.progress("loading the guest's own code and taking the snapshot")
-    image = context.preinitialise(flat, [("load", msgpack.packb(sources()))], drop=("problem",), imports=(WAIT,))
+    image = context.preinitialise(
+        flat,
+        [("load", msgpack.packb(sources() | {"zones": _zones(context)}))],
+        drop=("problem", "survey"),
+        imports=(WAIT,),
+        survey=("survey", immortal.immortalise),
+    )
     image = _with_stack(image, STACK_BYTES)
     check(image)
     return image
@@ -67,6 +78,20 @@ def sources() -> dict[str, object]:
     """The guest's Python code by name, and what it must know of the image."""
     files = sorted((HERE / "app").glob("*.py"))
     return {path.stem: path.read_text() for path in files if path.stem != "__init__"} | {"hidden": stdlib.HIDDEN}
+
+
+def _zones(context: BuildContext) -> dict[str, bytes]:
+    """The compiled time zones of the tzdata package by name. Raises BuildFailed."""
+    found: dict[str, bytes] = {}
+    with tarfile.open(fileobj=io.BytesIO(context.source("tzdata"))) as archive:
+        for member in archive:
+            _, inside, name = member.name.partition("/zoneinfo/")
+            data = archive.extractfile(member) if inside and member.isfile() else None
+            if data is not None and (zone := data.read()).startswith(b"TZif"):
+                found[name] = zone
+    if "UTC" not in found:
+        raise BuildFailed("the tzdata package holds no time zones where they were expected")
+    return found
 
 
 def _kept(context: BuildContext, what: str, inputs: list[bytes], make: object) -> bytes:
@@ -215,7 +240,7 @@ def check(image: bytes) -> None:
     imports = wasm.imported_functions(bodies.get(wasm.IMPORT, b"\0"))
     mutable = [item for item in wasm.globals_(bodies[wasm.GLOBAL]) if item.mutable]
     exports = {item.name for item in wasm.exports(bodies[wasm.EXPORT])}
-    wanted = merge.EXPORTS - {"load", "problem"}
+    wanted = merge.EXPORTS - _BUILDING
     facts = {
         "imports only env.wait": imports == [WAIT],
         "has one memory": bodies[wasm.MEMORY][:1] == b"\x01",

@@ -33,7 +33,7 @@ _PASSES: Final = (
 """Dead code goes and the linker's constants are folded; the code itself stays as its compiler wrote it."""
 
 EXPORTS: Final = frozenset(
-    {"memory", "__stack_pointer", "io", "alloc", "dealloc", "start", "resume", "tail", "load", "problem"}
+    {"memory", "__stack_pointer", "io", "alloc", "dealloc", "start", "resume", "tail", "load", "problem", "survey"}
 )
 
 

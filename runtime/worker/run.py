@@ -22,9 +22,19 @@ STRIPPER_MEMORY: Final = 256 * MIB
 """Bytes of memory for stripping types, which is not the script's own work."""
 
 _STRIPPER: Final = "typescript"
-_INTERPRETER_ENDED: Final = (
-    "The interpreter ended itself: it was told to exit or abort, or waited for a lock that nobody can release."
-)
+_CRASHED: Final = "The interpreter crashed: the script met a fault of CPython's, or changed code objects beyond use."
+_INTERPRETER_ENDS: Final = {
+    "unreachable": "The interpreter ended itself: it was told to exit or abort, "
+    "or waited for a lock that nobody can release.",
+    "memory_out_of_bounds": _CRASHED,
+    "table_out_of_bounds": _CRASHED,
+    "indirect_call_to_null": _CRASHED,
+    "bad_signature": _CRASHED,
+    "integer_overflow": _CRASHED,
+    "integer_division_by_zero": _CRASHED,
+}
+"""Traps that a Python script can bring about by itself: code objects can be made of any bytes."""
+
 _LOG_MARGIN: Final = 4096
 _NEARLY: Final = MIB
 
@@ -233,8 +243,11 @@ class Run:
         isolate = self._isolate
         if isolate is not None and isolate.memory_bytes > self._start.limits.memory_bytes - _NEARLY:
             return self._stopped("memory_exhausted", "The script ran out of memory.", recycle=True)
-        if self._start.language == "python" and trap.code == "unreachable":
-            return self._stopped("script_error", _INTERPRETER_ENDED)
+        if self._start.language == "python" and isolate is not None:
+            if trap.code == "memory_out_of_bounds" and isolate.stack_used_up():
+                return self._stopped("stack_exhausted", "The script recursed deeper than the stack allows.")
+            if trap.code in _INTERPRETER_ENDS:
+                return self._stopped("script_error", _INTERPRETER_ENDS[trap.code])
         return self._stopped("internal", "The script's isolate failed.", recycle=True)
 
     def _broken(self, why: str) -> Ended:

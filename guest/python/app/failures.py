@@ -12,7 +12,9 @@ from . import loop, script, state, values, wire
 _MAX_MESSAGE = 8192
 _MAX_STACK = 16384
 _MAX_FRAMES = 20
-_RAISE = opcode.opmap["RAISE_VARARGS"]
+_HANDED_ON = frozenset(opcode.opmap[name] for name in ("RAISE_VARARGS", "RERAISE", "YIELD_VALUE", "SEND", "RESUME"))
+"""Where an exception enters a frame that somebody made: a raise, or a value thrown into what waits."""
+_TOO_DEEP = ("maximum recursion depth exceeded", "Stack overflow")
 _NEVER = "the script waits for something that nothing can bring about any more"
 _EXHAUSTED = "the script has used up its budget bridge_calls"
 _OURS = "<executor>"
@@ -53,7 +55,7 @@ def refused(error: BaseException) -> Outcome:
 
 def _code(error: BaseException) -> str:
     """Limits are known by what happened, never by a type that a script could raise as well."""
-    if type(error) is RecursionError and not _was_raised_by_script(error):
+    if type(error) is RecursionError and str(error).startswith(_TOO_DEEP) and not _was_raised_by_script(error):
         return "stack_exhausted"
     if type(error) is TypeError and "''" in str(error) and wire.memory_refused():
         # CPython 3.14.0 loses the MemoryError of `text += more` in a function and goes on with a null object, whose
@@ -66,14 +68,14 @@ def _code(error: BaseException) -> str:
 
 
 def _was_raised_by_script(error: BaseException) -> bool:
-    """Whether a `raise` statement made it: the last frame stands at that instruction."""
+    """Whether the script made it and raised it or threw it: the last frame stands at such an instruction."""
     at = error.__traceback__
     if at is None:
         return True
     while at.tb_next is not None:
         at = at.tb_next
     code = at.tb_frame.f_code.co_code
-    return at.tb_lasti < len(code) and code[at.tb_lasti] == _RAISE
+    return at.tb_lasti < len(code) and code[at.tb_lasti] in _HANDED_ON
 
 
 def _name(error: BaseException) -> str:
@@ -100,6 +102,15 @@ def place(error: BaseException) -> tuple[int | None, int | None]:
         for part in error.exceptions:
             if (found := place(part)) != (None, None):
                 return found
+    line, column = _own_place(error)
+    if line is None and isinstance(error, SyntaxError) and error.filename == script.FILE:
+        return error.lineno, error.offset
+    if line is None and error.__cause__ is not None and error.__cause__ is not error:
+        return _own_place(error.__cause__)
+    return line, column
+
+
+def _own_place(error: BaseException) -> tuple[int | None, int | None]:
     line: int | None = None
     column: int | None = None
     at = error.__traceback__
@@ -108,8 +119,6 @@ def place(error: BaseException) -> tuple[int | None, int | None]:
         if code.co_filename == script.FILE:
             line, column = at.tb_lineno, _column(at)
         at = at.tb_next
-    if line is None and isinstance(error, SyntaxError) and error.filename == script.FILE:
-        return error.lineno, error.offset
     return line, column
 
 

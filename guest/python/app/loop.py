@@ -10,8 +10,9 @@ import asyncio
 import collections
 import contextlib
 import heapq
+import weakref
 from asyncio import events, futures, tasks
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextvars import Context
 from typing import Any
 
@@ -29,6 +30,8 @@ class Loop(asyncio.AbstractEventLoop):
         self._ready: collections.deque[events.Handle] = collections.deque()
         self._timers: list[tuple[int, int, events.TimerHandle]] = []
         self._sequence = 0
+        self._generators: weakref.WeakSet[Any] | None = None
+        self.tasks = 0
         self.waiting: dict[int, asyncio.Future[Any]] = {}
 
     def run(self) -> int | None:
@@ -94,8 +97,29 @@ class Loop(asyncio.AbstractEventLoop):
     def create_future(self) -> asyncio.Future[Any]:
         return futures.Future(loop=self)
 
-    def create_task(self, coro: Coroutine[Any, Any, Any], **options: Any) -> asyncio.Task[Any]:
+    def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
+        """Anything that can be awaited becomes a task, a tool's call too."""
+        self.tasks += 1
+        if not asyncio.iscoroutine(coro) and hasattr(type(coro), "__await__"):
+            coro = _awaited(coro)
         return tasks.Task(coro, loop=self, **options)
+
+    def generator_begins(self, generator: Any) -> None:
+        """Called by the interpreter for an async generator that is used for the first time."""
+        if self._generators is None:
+            self._generators = weakref.WeakSet()
+        self._generators.add(generator)
+
+    def generator_is_lost(self, generator: Any) -> None:
+        """Called by the interpreter when nobody holds an async generator that has not ended: it is closed properly."""
+        self.call_soon(self.create_task, generator.aclose())
+
+    def close_generators(self) -> bool:
+        """Begin to close those that are left at the end of a run; False when there are none."""
+        left, self._generators = list(self._generators or ()), None
+        for generator in left:
+            self.call_soon(self.create_task, generator.aclose())
+        return bool(left)
 
     def call_soon(self, callback: Any, *args: Any, context: Context | None = None) -> events.Handle:
         handle = events.Handle(callback, args, self, context)
@@ -111,7 +135,7 @@ class Loop(asyncio.AbstractEventLoop):
     def call_at(self, when: float, callback: Any, *args: Any, context: Context | None = None) -> events.TimerHandle:
         handle = events.TimerHandle(when, callback, args, self, context)
         self._sequence += 1
-        due = min(max(round(when * 1_000_000), 0), 2**62)
+        due = round(min(max(when * 1_000_000, 0), 2**62))
         heapq.heappush(self._timers, (due, self._sequence, handle))
         return handle
 
@@ -132,6 +156,9 @@ class Loop(asyncio.AbstractEventLoop):
 
     def stop(self) -> None:
         raise RuntimeError("the loop of a script cannot be stopped")
+
+    def run_forever(self) -> None:
+        raise RuntimeError("the loop of a script runs already: await what should be done")
 
     def close(self) -> None:
         pass
@@ -168,6 +195,10 @@ class Loop(asyncio.AbstractEventLoop):
 
     def _timer_handle_cancelled(self, handle: events.TimerHandle) -> None:
         pass
+
+
+async def _awaited(awaitable: Any) -> Any:
+    return await awaitable
 
 
 def _unsupported(name: str) -> Any:

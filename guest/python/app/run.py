@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import gc
 import inspect
 import sys
 import types
@@ -19,7 +20,8 @@ _tools = tools.Tools("")
 def start(source: str, value: Any, seed: int) -> tuple[Any, ...]:
     """Compile and run the script until it is done or only waits."""
     world.reseed(seed)
-    state.loop = Loop()
+    loop = state.loop = Loop()
+    sys.set_asyncgen_hooks(loop.generator_begins, loop.generator_is_lost)
     state.source = source
     module = types.ModuleType("__main__")
     namespace = vars(module)
@@ -55,6 +57,9 @@ def step() -> tuple[Any, ...]:
             if wake is None and not loop.waiting:
                 return failures.describe(NeverSettles())
             return (1, wake)
+        if loop.tasks > 1:
+            gc.collect()  # a task that failed unseen says so when it goes
+            loop.tasks = 0
         try:
             result = state.main.result()
         except SystemExit as error:
@@ -63,13 +68,14 @@ def step() -> tuple[Any, ...]:
             result = None
         except BaseException as error:
             return failures.describe(error)
-        if not loop.waiting:
+        if not loop.waiting and not loop.close_generators():
             return (0, result)
         # calls that nobody awaited are still under way: they were made, so they are seen through
         state.main = loop.create_task(_drained(result))
 
 
 async def _drained(result: Any) -> Any:
+    await asyncio.sleep(0)
     waiting = list(state.loop.waiting.items())
     for _, outcome in zip(waiting, await asyncio.gather(*(f for _, f in waiting), return_exceptions=True), strict=True):
         if isinstance(outcome, tools.ToolError):

@@ -264,7 +264,7 @@ class Tools(ToolPath):
 
 def _arguments(path: str, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
     if len(args) > 1 or (args and not isinstance(_value(args[0]), Mapping)):
-        what = f"{len(args)} positional arguments" if len(args) > 1 else f"a {type(args[0]).__name__}"
+        what = f"{len(args)} positional arguments" if len(args) > 1 else f"a value of type {type(args[0]).__name__}"
         raise TypeError(f"tools.{path} takes keyword arguments or one dict, not {what}")
     if not args:
         return named
@@ -276,7 +276,7 @@ def call(path: str, args: dict[str, Any], meta: bool = False) -> Any:
     try:
         number = wire.call(path, args, meta)
     except state.TooLarge as error:
-        raise ToolError(str(error), code="too_large", path=path) from None
+        raise ToolError(str(error), code="too_large", path=path[:200]) from None
     future = ToolCall(loop=state.loop)
     state.loop.waiting[number] = future
     return future if state.asynchronous or state.deferred else future.wait()

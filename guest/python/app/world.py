@@ -7,16 +7,18 @@ import asyncio.runners
 import builtins
 import importlib.abc
 import io
+import json
 import os
 import random
 import sys
 import threading
 import time
 import types
+import zoneinfo
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from . import state, wire
+from . import state, tools, wire
 
 
 class Stream(io.TextIOBase):
@@ -72,8 +74,10 @@ class Absent(importlib.abc.MetaPathFinder):
         raise ModuleNotFoundError(f"No module named {name!r}: {reason}", name=name)
 
 
-def install(hidden: Mapping[str, str]) -> None:
+def install(hidden: Mapping[str, str], zones: Mapping[str, bytes]) -> None:
     """Put everything in place, once, when the image is built."""
+    zoneinfo._common.load_tzdata = _zone_from(zones)
+    zoneinfo.available_timezones = zoneinfo._tzpath.available_timezones = lambda: set(zones)
     for name in [name for name in sys.modules if name in hidden]:
         del sys.modules[name]
         parent, _, child = name.rpartition(".")
@@ -96,7 +100,12 @@ def install(hidden: Mapping[str, str]) -> None:
     os.environ.clear()
     threading.Thread.start = _refusing(RuntimeError, _NO_THREADS)
     threading.Condition.wait = _condition_wait
+    sys.breakpointhook = sys.__breakpointhook__ = _refusing(
+        RuntimeError, "there is no debugger here; print what you need"
+    )
+    json.JSONEncoder.default = _json_default
     asyncio.run = asyncio.runners.run = _run
+    asyncio.Runner = asyncio.runners.Runner = Runner
     asyncio.new_event_loop = asyncio.events.new_event_loop = lambda: state.loop
     asyncio.get_event_loop = asyncio.events.get_event_loop = lambda: state.loop
     asyncio.set_event_loop = asyncio.events.set_event_loop = lambda loop: None
@@ -163,6 +172,44 @@ def _run(main: Any, **options: Any) -> Any:
     if not asyncio.iscoroutine(main) and not hasattr(main, "__await__"):
         raise ValueError(f"a coroutine was expected, got {main!r}")
     return state.loop.run_until_complete(main)
+
+
+def _zone_from(zones: Mapping[str, bytes]) -> Callable[[str], io.BytesIO]:
+    def load(key: str) -> io.BytesIO:
+        if key not in zones:
+            raise zoneinfo.ZoneInfoNotFoundError(f"No time zone found with key {key}")
+        return io.BytesIO(zones[key])
+
+    return load
+
+
+class Runner:
+    """asyncio.Runner: the loop is there already."""
+
+    def __init__(self, **options: Any) -> None:
+        pass
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+    def get_loop(self) -> Any:
+        return state.loop
+
+    def run(self, main: Any, **options: Any) -> Any:
+        return _run(main)
+
+
+def _json_default(encoder: json.JSONEncoder, value: Any) -> Any:
+    """What json.dumps makes of what it does not know: the value of a tool's call, and nothing else."""
+    if isinstance(value, tools.ToolCall):
+        return value.wait()
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
 def reseed(seed: int) -> None:

@@ -13,6 +13,7 @@ enum {
     MAX_NODES = 1 << 20,     /* parts of one value that leaves, shared ones counted each time */
     MAX_EMITTED = 10000,
     ENTRY_COST = 12,         /* what a log line costs beside its text */
+    MAX_PATH = 1024,         /* bytes of the longest path of a tool */
     IO_SIZE = 65536,
 };
 
@@ -93,6 +94,7 @@ void output_forget(void); /* what the warm-up left */
 bool output_log(PyObject *level, PyObject *text);
 bool output_emit(PyObject *value);
 size_t output_log_room(void);
+bool output_made(void); /* whether anything has been emitted */
 
 /* ---- calls.c: the calls that leave */
 
@@ -106,6 +108,7 @@ extern Calls calls;
 void calls_limits(uint64_t count, size_t args_bytes);
 void calls_clear(void);
 void calls_forget(void); /* what the warm-up left */
+bool calls_made(void);
 /* The call's number; 0 with an exception set. */
 uint32_t calls_add(PyObject *path, PyObject *args, bool meta);
 

@@ -11,9 +11,12 @@ static PyObject *none(void) {
 
 static PyObject *item(PyObject *arguments, Py_ssize_t index) { return PyTuple_GetItem(arguments, index); }
 
-/* install(*names of App in order) */
+/* install(*names of App in order), once: a script that finds this module cannot put itself in their place */
 static PyObject *wire_install(PyObject *self, PyObject *arguments) {
+    static bool installed;
     (void)self;
+    if (installed) return none();
+    installed = true;
     PyObject **slots = (PyObject **)&app;
     Py_ssize_t count = (Py_ssize_t)(sizeof app / sizeof *slots);
     for (Py_ssize_t i = 0; i < count; i++) {

@@ -113,11 +113,15 @@ void output_clear(void) {
     open_at = 0;
 }
 
+bool output_made(void) { return emitted_so_far != 0; }
+
 bool output_emit(PyObject *value) {
     static const char too_large[] = "the emitted values are over the budget result_bytes";
     EncodeProblem problem;
     Bytes encoded = {.limit = emitted_budget}, item = {0};
     EncodeStatus status = emitted_so_far >= MAX_EMITTED || !emitted_budget ? ENCODE_TOO_LARGE : encode_value(&encoded, value, &problem);
+    /* a hook may have emitted in the meantime */
+    if (status == ENCODE_OK && (encoded.len > emitted_budget || emitted_so_far >= MAX_EMITTED)) status = ENCODE_TOO_LARGE;
     if (status == ENCODE_OK) {
         pack_bin(&item, encoded.data, encoded.len);
         if (item.full || !grow(&output_tail.emitted_ptr, output_tail.emitted_len, &emitted_cap, item.len)) status = ENCODE_TOO_LARGE;

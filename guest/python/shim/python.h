@@ -68,6 +68,7 @@ int PyDict_SetItemString(PyObject *, const char *, PyObject *);
 
 PyObject *PyObject_CallOneArg(PyObject *, PyObject *);
 PyObject *PyObject_CallFunctionObjArgs(PyObject *, ...);
+PyObject *PyObject_GetAttrString(PyObject *, const char *);
 PyObject *PyObject_Str(PyObject *);
 int PyObject_IsTrue(PyObject *);
 PyObject *PyObject_GetIter(PyObject *);

@@ -37,9 +37,11 @@ static uint64_t finish_step(PyObject *wake_us) {
     bytes_put(&output, (void *)(uintptr_t)output_tail.logs_ptr, output_tail.logs_len);
     pack_array(&output, output_tail.emitted_count);
     bytes_put(&output, (void *)(uintptr_t)output_tail.emitted_ptr, output_tail.emitted_len);
-    int overflow;
-    if (wake_us && wake_us != Py_GetConstantBorrowed(PY_NONE)) pack_int(&output, PyLong_AsLongLongAndOverflow(wake_us, &overflow));
-    else pack_nil(&output);
+    int overflow = 1;
+    bool number = wake_us && PyType_GetFlags(Py_TYPE(wake_us)) & TYPE_LONG;
+    long long due = number ? PyLong_AsLongLongAndOverflow(wake_us, &overflow) : 0;
+    if (overflow || due < 0) pack_nil(&output);
+    else pack_int(&output, due);
     if (!output.full) {
         calls_clear();
         output_clear();
@@ -59,6 +61,11 @@ static uint64_t fail(const char *code, const char *message, const char *path) {
     return finish_step(NULL);
 }
 
+static uint64_t broken(void) {
+    PyErr_Clear();
+    return fail("script_error", "the script has changed the interpreter that runs it, which cannot say how it ended", NULL);
+}
+
 static uint64_t finish(PyObject *outcome);
 
 /* The exception that is set, as the Python side describes it; without it when there is no memory even for that. */
@@ -67,8 +74,7 @@ static uint64_t fail_raised(void) {
     PyObject *error = PyErr_GetRaisedException();
     if (again || !error) {
         PyErr_Clear();
-        return world_memory_refused() ? fail("memory_exhausted", "no memory is left", NULL)
-                                      : fail("internal", "the guest failed to describe a failure", NULL);
+        return world_memory_refused() ? fail("memory_exhausted", "no memory is left", NULL) : broken();
     }
     again = true;
     PyObject *outcome = PyObject_CallOneArg(app.failure, error);
@@ -100,11 +106,74 @@ static uint64_t complete(PyObject *value) {
     return done;
 }
 
+/* ---- a failure: a script can change all that the Python side does, so every field is looked at here. Of limits, the
+   Python side tells only the two that any script can reach by itself, memory and recursion; calls and sizes are told by
+   the shim alone, fuel and time by the host */
+
+static bool is(PyObject *text, const char *code) {
+    Py_ssize_t len;
+    const char *utf8 = PyUnicode_AsUTF8AndSize(text, &len);
+    if (!utf8) PyErr_Clear();
+    return utf8 && (size_t)len == strlen(code) && memcmp(utf8, code, (size_t)len) == 0;
+}
+
+static const char *believed(PyObject *code) {
+    if (!code || !(PyType_GetFlags(Py_TYPE(code)) & TYPE_STR)) return NULL;
+    if (is(code, "script_error")) return "script_error";
+    if (is(code, "unserializable")) return "unserializable";
+    if (is(code, "never_settles")) return "never_settles";
+    if (is(code, "stack_exhausted")) return "stack_exhausted";
+    if (is(code, "memory_exhausted")) return "memory_exhausted";
+    /* said of a text of which nothing has run */
+    if (is(code, "syntax_error")) return calls_made() || output_made() ? "script_error" : "syntax_error";
+    return NULL;
+}
+
+static void pack_field(PyObject *field, size_t limit) {
+    Py_ssize_t len;
+    const char *utf8 = field && PyType_GetFlags(Py_TYPE(field)) & TYPE_STR ? PyUnicode_AsUTF8AndSize(field, &len) : NULL;
+    if (!utf8) {
+        PyErr_Clear();
+        pack_nil(&output);
+        return;
+    }
+    size_t kept = (size_t)len;
+    if (kept > limit)
+        for (kept = limit; kept && ((uint8_t)utf8[kept] & 0xc0) == 0x80;) kept--;
+    pack_str(&output, utf8, kept);
+}
+
+static void pack_place(PyObject *field) {
+    int overflow = 1;
+    long long place = field && PyType_GetFlags(Py_TYPE(field)) & TYPE_LONG ? PyLong_AsLongLongAndOverflow(field, &overflow) : 0;
+    if (overflow || place < 1 || place > INT32_MAX) pack_nil(&output);
+    else pack_uint(&output, (uint64_t)place);
+}
+
+/* (2, code, name, message, line, column, stack, path) */
+static uint64_t failed(PyObject *outcome) {
+    const char *code = PyTuple_Size(outcome) == 8 ? believed(PyTuple_GetItem(outcome, 1)) : NULL;
+    if (!code) return broken();
+    begin_output(STATUS_FAILED);
+    pack_array(&output, 7);
+    pack_text(&output, code);
+    pack_field(PyTuple_GetItem(outcome, 2), 256);
+    pack_field(PyTuple_GetItem(outcome, 3), 16384);
+    pack_place(PyTuple_GetItem(outcome, 4));
+    pack_place(PyTuple_GetItem(outcome, 5));
+    pack_field(PyTuple_GetItem(outcome, 6), 65536);
+    pack_field(PyTuple_GetItem(outcome, 7), 1024);
+    return finish_step(NULL);
+}
+
 /* (1, wake_us), (0, value) or (2, code, name, message, line, column, stack, path), or NULL with an exception set */
 static uint64_t finish(PyObject *outcome) {
     if (!outcome) return fail_raised();
     int overflow;
-    long long status = PyLong_AsLongLongAndOverflow(PyTuple_GetItem(outcome, 0), &overflow);
+    bool pair = PyType_GetFlags(Py_TYPE(outcome)) & TYPE_TUPLE && PyTuple_Size(outcome) >= 2;
+    PyObject *first = pair ? PyTuple_GetItem(outcome, 0) : NULL;
+    bool number = first && PyType_GetFlags(Py_TYPE(first)) & TYPE_LONG;
+    long long status = number ? PyLong_AsLongLongAndOverflow(first, &overflow) : -1;
     uint64_t done;
     if (status == STATUS_PENDING) {
         begin_output(STATUS_PENDING);
@@ -114,17 +183,10 @@ static uint64_t finish(PyObject *outcome) {
         done = complete(PyTuple_GetItem(outcome, 1));
     } else if (calls.exhausted) {
         done = fail("calls_exhausted", "the script has used up its budget bridge_calls", NULL);
+    } else if (status == STATUS_FAILED) {
+        done = failed(outcome);
     } else {
-        EncodeProblem problem;
-        begin_output(STATUS_FAILED);
-        pack_array(&output, 7);
-        for (Py_ssize_t i = 1; i <= 7; i++)
-            if (encode_value(&output, PyTuple_GetItem(outcome, i), &problem) != ENCODE_OK) {
-                PyErr_Clear();
-                Py_DecRef(outcome);
-                return fail("internal", "the guest failed to describe a failure", NULL);
-            }
-        done = finish_step(NULL);
+        done = broken();
     }
     Py_DecRef(outcome);
     return done;
@@ -253,19 +315,34 @@ PyObject *run_wait(PyObject *wake_us) {
     return done;
 }
 
-/* ---- once, when the image is built: `{name: source}` of the Python side, of which `boot` runs and loads the others */
+/* ---- once, when the image is built */
+
+static PyObject *wire;
+
+/* What wire.survey() gives, as a step's result; 0 when it failed. Called after the memory was taken for the image. */
+EXPORT("survey") uint64_t guest_survey(void) {
+    PyObject *survey = PyObject_GetAttrString(wire, "survey");
+    PyObject *found = survey ? PyObject_CallFunctionObjArgs(survey, NULL) : NULL;
+    char *bytes;
+    Py_ssize_t size;
+    if (!found || PyBytes_AsStringAndSize(found, &bytes, &size) < 0) return 0;
+    return (uint64_t)(uint32_t)(uintptr_t)bytes << 32 | (uint32_t)size;
+}
+
+/* `{name: source}` of the Python side, of which `boot` runs and loads the others */
 
 EXPORT("problem") uint8_t *guest_problem(void) { return io_buffer; }
 
 EXPORT("load") int32_t guest_load(const uint8_t *data, uint32_t len) {
     PyGILState_Ensure(); /* never released: there is one thread */
     Reader reader = {data, data + len};
-    PyObject *sources = decode_value(&reader), *wire = module_new(), *globals = PyDict_New();
+    PyObject *sources = decode_value(&reader), *globals = PyDict_New();
+    wire = module_new();
     if (!sources || !wire || !globals) return 1;
     PyDict_SetItemString(globals, "__builtins__", PyEval_GetBuiltins());
     PyDict_SetItemString(globals, "sources", sources);
     PyDict_SetItemString(globals, "wire", wire);
-    PyObject *boot = PyImport_ImportModule("builtins") ? Py_CompileString("hidden = sources.pop('hidden'); exec(compile(sources['boot'], '<executor>/boot.py', 'exec'))", "boot", PY_FILE_INPUT) : NULL;
+    PyObject *boot = PyImport_ImportModule("builtins") ? Py_CompileString("hidden, zones = sources.pop('hidden'), sources.pop('zones'); exec(compile(sources['boot'], '<executor>/boot.py', 'exec'))", "boot", PY_FILE_INPUT) : NULL;
     if (!boot) return 2;
     calls_limits(MAX_EMITTED, IO_SIZE);
     output_limits(IO_SIZE, IO_SIZE);
