@@ -66,7 +66,9 @@ class Client:
         Raises ToolError; the caller keeps the deadline, which is told here so that a stream ends before it. A safe
         method is sent again, once, when a kept connection turns out to have been closed.
         """
-        fields = [("host", url.netloc), ("user-agent", USER_AGENT), ("accept-encoding", "identity"), *headers]
+        fields = [("host", url.netloc), ("accept-encoding", "identity"), *headers]
+        if all(name != "user-agent" for name, _ in headers):
+            fields.insert(1, ("user-agent", USER_AGENT))
         if body is not None or method in _BODY_METHODS:
             fields.append(("content-length", str(len(body or b""))))
         # Given a stream and not built by the client, a request gets no header that is not in `fields`.

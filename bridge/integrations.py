@@ -47,6 +47,8 @@ class Integrations:
         source: str | Path | bytes | Mapping[str, Any],
         *,
         base_url: str | None = None,
+        server: str | None = None,
+        server_variables: Mapping[str, str] | None = None,
         scope: str = "org",
         connection: str = "main",
         auth: Auth = None,
@@ -58,6 +60,9 @@ class Integrations:
     ) -> AddReport:
         """Add the API that an OpenAPI document describes. `source` is a URL, a path, the document's text or its data.
 
+        `server` (its URL in the document, or its description) and `server_variables` choose among the document's
+        servers for every call; what they leave open, a call may choose. `base_url` replaces them all.
+
         Accounts that an integration of that name had are kept. `host` says that the caller is at this machine, and may
         send the credentials of those to the new places.
 
@@ -66,6 +71,7 @@ class Integrations:
         """
         self._check_new(name, scope, connection, replace)
         asked = {"base_url": base_url, "allow_private": list(allow_private)}
+        asked |= {"server": server, "server_variables": dict(server_variables or {})}
         integration, config, manifest = await self._read("openapi", name, asked, source)
         account = self.connections.account(manifest, (name, scope, connection), auth, secret, probe)
         made = Installed(integration, config, manifest, time.time())

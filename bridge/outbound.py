@@ -86,7 +86,7 @@ class Passage:
             credentials = await self._credentials(request) if at_home else []
             headers = [one for one in request.headers if at_home or one[0] in _PLAIN]
             sent_url, sent_headers = place(url, headers, credentials, self._connection.label)
-            answer = await self._patient(request.method, sent_url, sent_headers, request.body)
+            answer = await self._patient(request.method, sent_url, sent_headers, request.body if at_home else None)
             if credentials and answer.status in REFUSALS:
                 self._providers.refused()
             if answer.status not in REDIRECTS or request.method not in FOLLOWED or not request.follow:

@@ -19,7 +19,7 @@ class ToolSpec:
 
     Schemas are JSON Schema 2020-12; their `$ref`s point at `#/$defs/<name>`, which the manifest holds once for all its
     tools. `words` are for search only. `binding` belongs to the integration alone; it is JSON data wherever the catalog
-    is stored.
+    is stored. `source` is what the tool is made of, such as `GET /pets/{id}`.
     """
 
     name: str
@@ -31,6 +31,7 @@ class ToolSpec:
     words: str = ""
     binding: Any = None
     deprecated: bool = False
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,8 @@ class Diagnostic(NamedTuple):
 class Manifest:
     """What an integration offers, as `resolve_tools` found it.
 
-    `reach` is where its requests may go; `schemes` are the ways to authenticate that its description declares.
+    `reach` is where its requests may go, `offered` the part of it where none goes unless a call asks for it; `schemes`
+    are the ways to authenticate that its description declares.
     """
 
     tools: tuple[ToolSpec, ...]
@@ -147,6 +149,7 @@ class Manifest:
     diagnostics: tuple[Diagnostic, ...] = ()
     definitions: Mapping[str, Schema] = field(default_factory=dict)
     reach: tuple[Reach, ...] = ()
+    offered: tuple[Reach, ...] = ()
     schemes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     security: Sequence[Sequence[str]] | None = None
 

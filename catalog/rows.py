@@ -39,6 +39,7 @@ def _manifest(manifest: Manifest) -> dict[str, Any]:
         "diagnostics": manifest.diagnostics,
         "definitions": manifest.definitions,
         "reach": [asdict(one) for one in manifest.reach],
+        "offered": [asdict(one) for one in manifest.offered],
         "schemes": manifest.schemes,
         "security": manifest.security,
     }
@@ -57,6 +58,7 @@ def installed_of(row: IntegrationRow, connections: list[ConnectionRow]) -> Insta
         diagnostics=tuple(Diagnostic(*one) for one in data["diagnostics"]),
         definitions=data["definitions"],
         reach=tuple(_reach(one) for one in data["reach"]),
+        offered=tuple(_reach(one) for one in data.get("offered", ())),
         schemes=data["schemes"],
         security=data["security"],
     )

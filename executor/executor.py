@@ -170,6 +170,8 @@ class Executor(Scoped):
         source: str | Path | bytes | dict[str, Any],
         *,
         base_url: str | None = None,
+        server: str | None = None,
+        server_variables: Mapping[str, str] | None = None,
         scope: str = "org",
         connection: str = "main",
         auth: Auth = None,
@@ -178,8 +180,10 @@ class Executor(Scoped):
         allow_private: Sequence[str] = (),
         replace: bool = False,
     ) -> AddReport:
-        """Add the operations of an OpenAPI 3.x document (file, URL, text or dict) as tools of integration `name`.
+        """Add the operations of an OpenAPI document (file, URL, text or dict) as tools of integration `name`.
 
+        `base_url` is where the API is when the document does not say or is wrong; `server` (a URL in the document, or
+        its description) and `server_variables` choose among the document's servers.
         `secret` refers to the credential of the connection and is never its value: `local:NAME` for one that
         `set_secret` keeps, `env:`, `file:`, `keychain:`, `vault:` or `op:`. `auth` says how it is sent (see
         `bridge.accounts.Auth`), `probe` which tool `check_connection` tries it with. `allow_private` names private
@@ -190,6 +194,8 @@ class Executor(Scoped):
             name,
             source,
             base_url=base_url,
+            server=server,
+            server_variables=server_variables,
             scope=scope,
             connection=connection,
             auth=auth,

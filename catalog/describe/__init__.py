@@ -37,6 +37,8 @@ def describe(tool: Tool, *, effect: str, schemas: bool = False, depth: int = 1) 
     if schemas:
         for name, schema in (("input_schema", tool.input_schema), ("output_schema", tool.output_schema)):
             facts[name] = closed(schema, tool.definitions) if schema is not None else None
+        if tool.spec.source:
+            facts["source"] = tool.spec.source
     return facts
 
 

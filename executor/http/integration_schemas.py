@@ -54,11 +54,15 @@ class _Integration(_Account):
 
 
 class OpenApiIntegration(_Integration):
-    """An API described by an OpenAPI 3.x document: the document itself, or its http(s) URL."""
+    """An API described by an OpenAPI document: the document itself, or its http(s) URL."""
 
     kind: Literal["openapi"]
     source: DocumentUrl | dict[str, Any]
     base_url: Url | None = Field(default=None, description="Where the API is, when the document is silent or wrong.")
+    server: Url | None = Field(default=None, description="Which of the document's servers: its URL or description.")
+    server_variables: dict[Text, Text] = Field(
+        default_factory=dict, max_length=100, description="Values of the variables in the document's servers."
+    )
 
 
 class HttpIntegration(_Integration):

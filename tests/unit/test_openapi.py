@@ -123,7 +123,9 @@ def test_tags_that_are_no_list_are_passed_over() -> None:
 
 def test_servers_with_variables_and_schemes_are_read() -> None:
     manifest = library()
-    assert [str(reach) for reach in manifest.reach] == ["https://north.library.test"]
+    assert str(manifest.reach[0]) == "https://north.library.test"
+    assert set(map(str, manifest.reach[1:])) == set(map(str, manifest.offered))
+    assert set(map(str, manifest.offered)) == {"https://south.library.test", "https://fallback.library.test"}
     assert tool_of(manifest, "books.searchAll").binding["base"] == "https://north.library.test/v2"
     assert manifest.schemes["key"] == {"type": "apiKey", "carrier": "header", "field": "X-Library-Key", "prefix": ""}
     assert manifest.security == (("key",), ())
@@ -131,7 +133,8 @@ def test_servers_with_variables_and_schemes_are_read() -> None:
 
 def test_parameters_of_the_same_name_in_two_places_have_keys_of_their_own() -> None:
     spec = tool_of(library(), "loans.replace")
-    assert set(spec.input_schema["properties"]) == {"id", "id_query", "body", "body_header", "If-Match"}
+    arguments = {"id", "id_query", "body", "body_header", "If-Match", "server", "server_variables"}
+    assert set(spec.input_schema["properties"]) == arguments
     assert spec.input_schema["required"] == ["id", "If-Match"]
 
 
@@ -144,7 +147,8 @@ def test_parameters_of_the_same_name_in_two_places_have_keys_of_their_own() -> N
         ("openapi: [3\n", "not valid YAML"),
         ("[1, 2]", "a list"),
         ("{}", "#/openapi"),
-        ('{"swagger": "2.0"}', "#/swagger"),
+        ('{"swagger": "2.0"}', "#/paths"),
+        ('{"swagger": "1.2", "apis": []}', "#/swagger"),
         ('{"openapi": "4.0.0", "paths": {}}', "#/openapi"),
         ('{"openapi": 3, "paths": {}}', "#/openapi"),
         ('{"openapi": "3.0.0"}', "#/paths"),
@@ -279,9 +283,21 @@ def test_a_query_value_never_adds_a_pair(value: dict[str, str], explode: bool) -
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(True, "true"), (0, "0"), (5.0, "5"), (1e-7, "1e-07"), (2**63, "9223372036854775808"), ("é", "é")],
+    [
+        (True, "true"),
+        (0, "0"),
+        (5.0, "5"),
+        (1e-7, "1e-7"),
+        (1e21, "1e+21"),
+        (1e20, "1" + "0" * 20),
+        (-0.0, "0"),
+        (-1.5e-9, "-1.5e-9"),
+        (0.1, "0.1"),
+        (2**63, "9223372036854775808"),
+        ("é", "é"),
+    ],
 )
-def test_a_scalar_is_written_as_json_would(value: Any, text: str) -> None:
+def test_a_scalar_is_written_as_javascript_would(value: Any, text: str) -> None:
     assert primitive(value) == text
 
 

@@ -31,7 +31,8 @@ class Seen:
 
 @dataclass
 class Upstream:
-    """`answers` maps a path to raw response bytes or to a coroutine function that writes them; else it echoes."""
+    """`answers` maps a path, or `*` for every other, to raw response bytes or to a coroutine function that writes them;
+    else it echoes."""
 
     port: int = 0
     seen: list[Seen] = field(default_factory=list)
@@ -53,7 +54,7 @@ class Upstream:
             while (seen := await self._request(reader)) is not None:
                 self.seen.append(seen)
                 self.reached.set()
-                answer = self.answers.get(seen.target.partition("?")[0])
+                answer = self.answers.get(seen.target.partition("?")[0], self.answers.get("*"))
                 if answer is None:
                     writer.write(response(echoed(seen)))
                 elif isinstance(answer, bytes):

@@ -1,4 +1,4 @@
-"""OpenAPI 3.0 and 3.1 documents as an integration."""
+"""OpenAPI 2.0, 3.0 and 3.1 documents as an integration."""
 
 from catalog.kinds.openapi.integration import OpenApi
 

@@ -1,118 +1,154 @@
-"""Request bodies: JSON, forms, text and bytes, by the media type that the operation declares."""
+"""Request bodies: the media types that an operation takes, and a value written as one of them."""
 
 from __future__ import annotations
 
-import re
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
-from urllib.parse import quote
 
-from catalog.kinds.openapi import styles
+from catalog.kinds.decoding import is_json
+from catalog.kinds.openapi import forms, styles
 
 Encoding = Literal["json", "form", "multipart", "text", "bytes"]
 
-_TOKEN: Final = re.compile(r"\A[\w!#$&^.+-]+/[\w!#$&^.+-]+\Z")
+ORDER: Final[tuple[Encoding, ...]] = ("json", "form", "multipart", "text", "bytes")
+"""Which of several is preferred where the value does not tell."""
+_LINES: Final = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/json-seq")
+
+
+def encoding_of(media: str) -> Encoding:
+    bare = media.partition(";")[0].strip().lower()
+    if is_json(bare) or bare in ("*/*", "application/*"):
+        return "json"
+    if bare == "application/x-www-form-urlencoded":
+        return "form"
+    if bare.startswith("multipart/"):
+        return "multipart"
+    textual = bare.startswith("text/") or bare in _LINES or bare.endswith(("xml", "yaml", "graphql", "sql"))
+    return "text" if textual else "bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """One media type of a body. `name` is what the Content-Type says; `kinds` the JSON types that its schema admits,
+    None where it does not say."""
+
+    name: str
+    encoding: Encoding
+    kinds: tuple[str, ...] | None = None
+    parts: forms.Parts = field(default_factory=dict)
+
+    @property
+    def bare(self) -> str:
+        return self.name.partition(";")[0].strip().lower()
+
+    def suits(self, value: Any) -> bool:
+        """Whether `value` is of a shape that this media type is made for."""
+        if forms.is_file(value):
+            return self.encoding == "bytes" or "*" in self.name
+        if forms.holds_file(value, self.parts) and self.encoding != "multipart":
+            return False
+        if self.encoding in ("form", "multipart"):
+            return isinstance(value, dict)
+        if self.encoding == "bytes":
+            return isinstance(value, str)
+        if self.encoding == "text":
+            return not isinstance(value, (dict, list)) or (isinstance(value, list) and self.bare in _LINES)
+        # RFC 6902: a JSON Patch is an array of operations.
+        return self._admits(value) and (not self.bare.endswith("json-patch+json") or isinstance(value, list))
+
+    def _admits(self, value: Any) -> bool:
+        if self.kinds is None:
+            return True
+        kind = _kind(value)
+        return kind in self.kinds or (kind == "integer" and "number" in self.kinds)
+
+    def write(self, value: Any) -> tuple[str, bytes]:
+        """The Content-Type and the bytes of `value`. Raises Unwritable."""
+        if self.encoding == "bytes" or ("*" in self.name and forms.is_file(value)):
+            return self._raw(value)
+        if self.encoding == "json":
+            return "application/json" if "*" in self.name else self.name, styles.compact(value).encode()
+        if self.encoding == "text":
+            return self.name, self._text(value)
+        if not isinstance(value, dict):
+            raise styles.Unwritable("a form is an object")
+        if self.encoding == "form":
+            return self.name, forms.urlencoded(value, self.parts)
+        return forms.multipart(value, self.name, self.parts)
+
+    def _raw(self, value: Any) -> tuple[str, bytes]:
+        media = "application/octet-stream" if "*" in self.name else self.name
+        if isinstance(value, dict) and forms.is_file(value, "file"):
+            given = value.get("content_type")
+            media = given if isinstance(given, str) and forms.TOKEN.match(given) else media
+            return media, forms.content(value["content"])
+        return media, _encoded(value) if isinstance(value, str) else forms.content(value)
+
+    def _text(self, value: Any) -> bytes:
+        if isinstance(value, bytes):
+            return value
+        if isinstance(value, dict) and forms.is_file(value):
+            return forms.content(value["content"])
+        if isinstance(value, list) and self.bare in _LINES:
+            return _encoded("".join(styles.compact(one) + "\n" for one in value))
+        if isinstance(value, (dict, list)) and self.bare != "text/plain":
+            raise styles.Unwritable(f"a body of type {self.bare} is given as text")
+        return _encoded(styles.primitive(value))
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """`media` is the Content-Type as declared. `parts`: for forms, per property `{style?, explode?, content_type?}`."""
+    """`choices` are in order of preference; `key` is the argument that names one, empty where there is one only.
 
-    media: str
-    encoding: Encoding
+    `alias` is what a Swagger 2.0 document calls the body.
+    """
+
+    choices: tuple[Media, ...]
     required: bool
-    parts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    key: str = ""
+    alias: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        return {"media": self.media, "encoding": self.encoding, "required": self.required, "parts": dict(self.parts)}
+        rows = [[one.name, one.encoding, one.kinds and list(one.kinds), dict(one.parts)] for one in self.choices]
+        return {"choices": rows, "required": self.required, "key": self.key, "alias": self.alias}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Body:
-        return cls(data["media"], data["encoding"], data["required"], data["parts"])
+        choices = tuple(
+            Media(name, encoding, tuple(kinds) if kinds is not None else None, parts)
+            for name, encoding, kinds, parts in data["choices"]
+        )
+        return cls(choices, data["required"], data["key"], data["alias"])
 
-    def encode(self, value: Any) -> tuple[str, bytes]:
-        """The Content-Type and the bytes of `value`. Raises Unwritable."""
-        if self.encoding == "json":
-            return self.media, styles.compact(value).encode()
-        if self.encoding == "bytes":
-            return _as_bytes(value, self.media)
-        if self.encoding == "text":
-            return self.media, styles.primitive(value).encode()
-        if not isinstance(value, dict):
-            raise styles.Unwritable("a form is an object")
-        return self._form(value) if self.encoding == "form" else self._multipart(value)
+    @property
+    def encoding(self) -> Encoding:
+        return self.choices[0].encoding
 
-    def _form(self, value: dict[str, Any]) -> tuple[str, bytes]:
-        pairs: list[str] = []
-        for name, item in value.items():
-            if item is None:
-                continue
-            part = self.parts.get(name, {})
-            style, explode = part.get("style"), part.get("explode")
-            if style is None and explode is None:
-                pairs += _plain_pairs(name, item)
-            else:
-                style = style or "form"
-                pairs += styles.in_query(name, item, style, style == "form" if explode is None else explode)
-        return self.media, "&".join(pairs).encode()
+    def sends(self, args: Mapping[str, Any]) -> bool:
+        """Whether the arguments have a body. A null is one where the schema asks for it by name."""
+        value = args.get("body")
+        return value is not None or ("body" in args and any("null" in (one.kinds or ()) for one in self.choices))
 
-    def _multipart(self, value: dict[str, Any]) -> tuple[str, bytes]:
-        boundary = secrets.token_hex(24)
-        out = bytearray()
-        for name, item in value.items():
-            for one in item if isinstance(item, list) and any(map(_is_file, item)) else [item]:
-                if one is not None:
-                    head, data = _part(name, one, self.parts.get(name, {}))
-                    out += f"--{boundary}\r\n{head}\r\n\r\n".encode() + data + b"\r\n"
-        out += f"--{boundary}--\r\n".encode()
-        return f"{self.media.partition(';')[0]}; boundary={boundary}", bytes(out)
+    def encode(self, value: Any, asked: Any = None) -> tuple[str, bytes]:
+        """The Content-Type and the bytes of `value`, as the media type `asked` for or as one that suits it.
+
+        Raises Unwritable.
+        """
+        choice = next((one for one in self.choices if one.name == asked), None)
+        choice = choice or next((one for one in self.choices if one.suits(value)), self.choices[0])
+        return choice.write(value)
 
 
-def _plain_pairs(name: str, item: Any) -> list[str]:
-    """OpenAPI 3.1, 4.8.15: without an encoding, scalars as text, arrays repeated, objects as JSON."""
-    if isinstance(item, list):
-        return [f"{styles.encoded(name)}={styles.encoded(one)}" for one in item if one is not None]
-    return [f"{styles.encoded(name)}={styles.encoded(item)}"]
+def _kind(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return "integer"
+    kinds = {bool: "boolean", int: "integer", float: "number", list: "array", dict: "object", type(None): "null"}
+    return kinds.get(type(value), "string")
 
 
-def _is_file(value: Any) -> bool:
-    return isinstance(value, bytes) or (
-        isinstance(value, dict) and "content" in value and value.keys() <= {"content", "filename", "content_type"}
-    )
-
-
-def _as_bytes(value: Any, media: str) -> tuple[str, bytes]:
-    if isinstance(value, dict) and _is_file(value):
-        given = value.get("content_type")
-        return given if isinstance(given, str) and _TOKEN.match(given) else media, _content(value["content"])
-    return media, _content(value)
-
-
-def _content(value: Any) -> bytes:
-    return value if isinstance(value, bytes) else styles.primitive(value).encode()
-
-
-def _part(name: str, value: Any, part: Mapping[str, Any]) -> tuple[str, bytes]:
-    head = f'Content-Disposition: form-data; name="{_quoted(name)}"'
-    declared = part.get("content_type")
-    if _is_file(value):
-        facts = value if isinstance(value, dict) else {"content": value}
-        filename, media = facts.get("filename") or name, facts.get("content_type") or declared
-        media = media if isinstance(media, str) and _TOKEN.match(media) else "application/octet-stream"
-        head += f'; filename="{_quoted(str(filename))}"\r\nContent-Type: {media}'
-        return head, _content(facts["content"])
-    if isinstance(value, (dict, list)):
-        return head + f"\r\nContent-Type: {declared or 'application/json'}", styles.compact(value).encode()
-    if declared:
-        head += f"\r\nContent-Type: {declared}"
-        if "json" in declared:
-            return head, styles.compact(value).encode()
-    return head, styles.primitive(value).encode()
-
-
-def _quoted(text: str) -> str:
-    """HTML, multipart/form-data encoding: quotes and line breaks are percent-encoded, nothing else."""
-    text = text.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
-    return text.encode("utf-8", "replace").decode() if text.isprintable() else quote(text, safe=" %")
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise styles.Unwritable("the text holds a lone surrogate") from None

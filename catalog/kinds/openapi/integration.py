@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from bridge.wire.errors import ImportFailed, ToolError
 from catalog.kinds import payload
-from catalog.kinds.openapi import reader, request, security
+from catalog.kinds.openapi import reader, request, security, swagger
 from catalog.kinds.openapi.operations import Importer
 from catalog.kinds.openapi.servers import Servers
 from catalog.model import Connection, Manifest, Outbound, Tool, ToolSpec, ToolValue
@@ -17,7 +17,8 @@ MAX_DIAGNOSTICS: Final = 1000
 
 
 class OpenApi:
-    """Configuration: `document` (bytes, text or an object), `base_url`?, `document_url`?, `server_variables`?."""
+    """Configuration: `document` (bytes, text or an object), `base_url`?, `document_url`?, `server`?,
+    `server_variables`?."""
 
     kind = "openapi"
 
@@ -29,19 +30,24 @@ class OpenApi:
         """Raises ImportFailed, naming the place, when no tool can be made of the document."""
         root = reader.load(config["document"])
         _check(root)
+        url = config.get("document_url")
+        if "openapi" not in root:
+            root = swagger.upgraded(root, url)
         servers = Servers(
             root.get("servers"),
             base_url=config.get("base_url"),
-            document_url=config.get("document_url"),
+            document_url=url,
             variables=config.get("server_variables"),
+            server=config.get("server"),
         )
-        importer = Importer(reader.Document(root), servers)
+        importer = Importer(reader.Document(root), servers, document_url=url)
         tools = tuple(importer.tools())
         if not tools:
             first = (
                 f" {importer.diagnostics[0].message} ({importer.diagnostics[0].where})." if importer.diagnostics else ""
             )
             raise ImportFailed(f"The document has no operation that can be called (#/paths).{first}")
+        offered = {origin: url for origin, url in servers.offered.items() if origin not in servers.used}
         info = root.get("info")
         info = info if isinstance(info, dict) else {}
         return Manifest(
@@ -50,7 +56,8 @@ class OpenApi:
             description=str(info.get("description", ""))[:2000],
             diagnostics=tuple(importer.diagnostics[:MAX_DIAGNOSTICS]),
             definitions=importer.schemas.definitions,
-            reach=tuple(reach_of(url) for url in servers.used.values()),
+            reach=tuple(reach_of(url) for url in (servers.used | offered).values()),
+            offered=tuple(reach_of(url) for url in offered.values()),
             schemes=importer.schemes,
             security=importer.default_security,
         )
@@ -92,17 +99,15 @@ class OpenApi:
 
 
 def _check(root: dict[str, Any]) -> None:
-    """Raises ImportFailed when the document is not an OpenAPI 3 document at all."""
-    version = root.get("openapi")
-    if version is None and "swagger" in root:
-        raise ImportFailed(
-            f"The document is Swagger {str(root['swagger'])[:20]} (#/swagger); OpenAPI 3.0 and 3.1 are read.",
-            hint="Convert it to OpenAPI 3 first.",
-        )
+    """Raises ImportFailed when the document is not an OpenAPI document at all."""
+    key = "openapi" if "openapi" in root else "swagger"
+    version = root.get(key)
     if version is None:
         raise ImportFailed("The document has no key 'openapi' (#/openapi), so it is not an OpenAPI document.")
-    if not isinstance(version, (str, float)) or not str(version).startswith("3."):
-        raise ImportFailed(f"OpenAPI {str(version)[:20]!r} (#/openapi) is not a version that is read: 3.0 and 3.1 are.")
+    read = ("3.",) if key == "openapi" else ("2.", "2")
+    if not isinstance(version, (str, float)) or not str(version).startswith(read):
+        said = f"OpenAPI {str(version)[:20]!r} (#/{key})"
+        raise ImportFailed(f"{said} is not a version that is read: 2.0, 3.0 and 3.1 are.")
     paths = root.get("paths")
     if not isinstance(paths, dict):
         what = "is missing" if paths is None else "is not an object"

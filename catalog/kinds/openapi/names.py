@@ -37,6 +37,18 @@ class Namer:
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
+        self._reserved: set[str] = set()
+
+    def reserve(self, name: str) -> None:
+        """Keep `name` for the operation that will `take` it."""
+        self._taken.add(name)
+        self._reserved.add(name)
+
+    def take(self, name: str) -> bool:
+        """Whether `name` was reserved and is now the caller's."""
+        free = name in self._reserved
+        self._reserved.discard(name)
+        return free
 
     def name(self, method: str, path: str, operation_id: str | None, tags: Iterable[str]) -> str:
         """A name that no operation was given before."""

@@ -4,69 +4,76 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from dataclasses import replace
+from typing import Any, Final, cast
 
-from catalog.kinds.decoding import is_json
-from catalog.kinds.headers import OWNED
+from catalog import address
 from catalog.kinds.openapi import response, security
-from catalog.kinds.openapi.bodies import Body, Encoding
+from catalog.kinds.openapi.contents import Content, Contents
 from catalog.kinds.openapi.names import Namer
+from catalog.kinds.openapi.parameters import Given, Parameters, free
 from catalog.kinds.openapi.reader import BadReference, Document, pointer
-from catalog.kinds.openapi.request import Operation, Parameter
+from catalog.kinds.openapi.request import Operation
 from catalog.kinds.openapi.schemas import Schemas
-from catalog.kinds.openapi.servers import Servers
+from catalog.kinds.openapi.servers import Choice, Servers
+from catalog.kinds.openapi.swagger import Swagger
 from catalog.model import Diagnostic, Schema, SideEffect, ToolSpec
 
-METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 
-_EFFECTS: Final[dict[str, SideEffect]] = {"get": "read", "head": "read", "options": "read", "delete": "delete"}
-_DEFAULT_STYLE: Final = {"path": "simple", "query": "form", "header": "simple", "cookie": "form"}
-_STYLES: Final = {
-    "path": {"simple", "label", "matrix"},
-    "query": {"form", "spaceDelimited", "pipeDelimited", "tabDelimited", "deepObject"},
-    "header": {"simple", "pipeDelimited", "spaceDelimited", "tabDelimited"},
-    "cookie": {"form"},
+NAME: Final = "x-executor-name"
+SIDE_EFFECT: Final = "x-executor-side-effect"
+HIDDEN: Final = "x-executor-hidden"
+"""What a document can say about a tool: its name, its side effect, and that it is none."""
+
+_EFFECTS: Final[dict[str, SideEffect]] = {
+    "get": "read",
+    "head": "read",
+    "options": "read",
+    "query": "read",
+    "delete": "delete",
 }
 _TEMPLATE: Final = re.compile(r"\{([^{}]+)\}")
 _PLAIN: Final = re.compile(r"\A[A-Za-z0-9._~!$&'()*+,;=:@%/-]*\Z")
-_IGNORED_HEADERS: Final = frozenset({"accept", "content-type", "authorization"})
-"""OpenAPI 3.1, 4.8.12.2.1: parameters of these names are ignored."""
 
 
 class Broken(Exception):
     """Raised when an operation cannot be called as it is described."""
 
 
-class Given(NamedTuple):
-    """A parameter with its description and schema."""
-
-    parameter: Parameter
-    schema: Schema
-    required: bool
-
-
 class Importer:
-    """Reads one document into tools and diagnostics."""
+    """Reads one document into tools and diagnostics. `document_url` is where a Swagger 2.0 document was found."""
 
-    def __init__(self, document: Document, servers: Servers) -> None:
+    def __init__(self, document: Document, servers: Servers, *, document_url: str | None = None) -> None:
+        root = document.root
         self._document = document
         self._servers = servers
+        self._version = str(root.get("openapi", root.get("swagger", "")))
+        self._swagger = Swagger(document, document_url) if "openapi" not in root else None
         self._names = Namer()
         self._ids: dict[str, str] = {}
         self._where = "#"
         self.diagnostics: list[Diagnostic] = []
         self.schemas = Schemas(document, self._report)
+        self._parameters = Parameters(document, self.schemas, self._report)
+        self._contents = Contents(document, self.schemas, self._report)
         self.schemes = security.schemes(document)
-        self.default_security = security.requirements(document.root.get("security"))
+        self.default_security = security.requirements(root.get("security"))
 
     def _report(self, where: str, message: str) -> None:
         self.diagnostics.append(Diagnostic(where if where != "#" else self._where, message))
 
     def tools(self) -> Iterator[ToolSpec]:
         """Every operation that can be called; what cannot is reported."""
-        for path, method, item, node in self._operations():
+        operations = list(self._operations())
+        for _, _, _, node in operations:
+            if isinstance(name := node.get(NAME), str) and address.is_tool(name):
+                self._names.reserve(name)
+        for path, method, item, node in operations:
             self._where = pointer("paths", path, method)
             try:
+                if self._swagger is not None:
+                    item, node = self._swagger.operation(item, node)
                 yield self._tool(path, method, item, node)
                 self.schemas.finish()
             except (Broken, BadReference) as e:
@@ -89,7 +96,8 @@ class Importer:
                 continue
             for method in METHODS:
                 if isinstance(item.get(method), dict):
-                    yield path, method, item, item[method]
+                    if item[method].get(HIDDEN) is not True and item.get(HIDDEN) is not True:
+                        yield path, method, item, item[method]
                 elif item.get(method) is not None:
                     self._report(pointer("paths", path, method), "left out: not an operation object")
 
@@ -102,17 +110,22 @@ class Importer:
 
     def _tool(self, path: str, method: str, item: dict[str, Any], node: dict[str, Any]) -> ToolSpec:
         template, query = self._template(path)
-        base = self._servers.base(node.get("servers") or item.get("servers"), self._report)
+        base, choice = self._servers.base(node.get("servers") or item.get("servers"), self._report)
         if query:
             base = base.at(base.path + "?" + "&".join(filter(None, (base.query, query))))
-        body, body_schema = self._body(node.get("requestBody"), method)
+        content = self._body(node.get("requestBody"), method)
         declared = security.requirements(node.get("security"))
         required_schemes = self.default_security if declared is None else declared
-        given = list(self._parameters(template, item, node, required_schemes, body is not None))
+        taken = {"body"} if content is not None else set()
+        sources = (item.get("parameters"), node.get("parameters"))
+        given = list(self._parameters.read(template, sources, self._credential_fields(required_schemes), taken))
         in_path = {one.parameter.name for one in given if one.parameter.place == "path"}
         if lacking := [name for name in _TEMPLATE.findall(template) if name not in in_path]:
             raise Broken(f"the path variable {lacking[0]} has no parameter")
-        operation_id = node.get("operationId")
+        if content is not None and len(content.body.choices) > 1:
+            content = content._replace(body=replace(content.body, key=free("content_type", taken)))
+        if choice is not None:
+            choice = replace(choice, key=free("server", taken), variables_key=free("server_variables", taken))
         declared_tags = node.get("tags")
         tags = [tag for tag in declared_tags if isinstance(tag, str)] if isinstance(declared_tags, list) else []
         operation = Operation(
@@ -120,28 +133,50 @@ class Importer:
             base=base,
             path=template,
             parameters=tuple(one.parameter for one in given),
-            body=body,
+            body=content.body if content is not None else None,
             accept=response.accept(self._document, node.get("responses")),
             security=required_schemes,
-            flat=self._flat(body, body_schema, given),
+            flat=_flat(content, taken),
+            choice=choice,
+            query=query,
         )
+        return ToolSpec(
+            name=self._name(path, method, node, tags),
+            title=_text(node.get("summary")) or _text(item.get("summary")),
+            description=_text(node.get("description")) or _text(item.get("description")),
+            input_schema=_input(given, content, choice),
+            output_schema=self._output(method, node),
+            side_effect=self._side_effect(method, node),
+            words=" ".join([method, *re.findall(r"[A-Za-z0-9]+", _TEMPLATE.sub(" ", path)), *tags]),
+            binding=operation.as_dict(),
+            source=f"{method.upper()} {path}",
+            deprecated=node.get("deprecated") is True,
+        )
+
+    def _name(self, path: str, method: str, node: dict[str, Any], tags: list[str]) -> str:
+        operation_id = node.get("operationId")
+        wanted = node.get(NAME)
+        if isinstance(wanted, str) and self._names.take(wanted):
+            return wanted
+        if wanted is not None:
+            why = "another operation has it" if isinstance(wanted, str) and address.is_tool(wanted) else "it is no name"
+            self._report("#", f"{NAME} {str(wanted)[:80]!r} is passed over: {why}")
         name = self._names.name(method, path, operation_id if isinstance(operation_id, str) else None, tags)
         if isinstance(operation_id, str):
             first = self._ids.setdefault(operation_id, f"{method.upper()} {path}")
             if first != f"{method.upper()} {path}":
                 said = f"the operationId {operation_id[:80]!r} is that of {first[:200]} too"
                 self._report("#", f"{said}; this operation is named {name}")
-        return ToolSpec(
-            name=name,
-            title=_text(node.get("summary")) or _text(item.get("summary")),
-            description=_text(node.get("description")) or _text(item.get("description")),
-            input_schema=_input(given, body, body_schema),
-            output_schema=self._output(method, node),
-            side_effect=_EFFECTS.get(method, "write"),
-            words=" ".join([method, *re.findall(r"[A-Za-z0-9]+", _TEMPLATE.sub(" ", path)), *tags]),
-            binding=operation.as_dict(),
-            deprecated=node.get("deprecated") is True,
-        )
+        return name
+
+    def _side_effect(self, method: str, node: dict[str, Any]) -> SideEffect:
+        wanted = node.get(SIDE_EFFECT)
+        if wanted in ("read", "write", "delete", "unknown"):
+            return cast(SideEffect, wanted)
+        if wanted is not None:
+            known = "read, write, delete or unknown"
+            self._report("#", f"{SIDE_EFFECT} {str(wanted)[:80]!r} is passed over: it is {known}")
+        return _EFFECTS.get(method, "write")
 
     def _template(self, path: str) -> tuple[str, str]:
         """The path that is sent and its fixed query. A fragment only tells twins apart and never leaves."""
@@ -157,152 +192,36 @@ class Importer:
             return response.NOTHING
         return response.output_schema(self._document, self.schemas, node.get("responses"))
 
-    def _parameters(
-        self,
-        path: str,
-        item: dict[str, Any],
-        node: dict[str, Any],
-        required_schemes: tuple[security.Requirement, ...] | None,
-        has_body: bool,
-    ) -> Iterator[Given]:
-        merged: dict[tuple[str, str], dict[str, Any]] = {}
-        for source in (item.get("parameters"), node.get("parameters")):
-            for entry in source if isinstance(source, list) else ():
-                one = self._parameter(entry)
-                if one is not None:
-                    merged[one["name"], one["in"]] = one
-        credentials = self._credential_fields(required_schemes)
-        keys = {"body"} if has_body else set()
-        places = sorted(merged.values(), key=lambda one: ("path", "query", "header", "cookie").index(one["in"]))
-        named = {(one["name"], one["in"]): self._key(one, keys) for one in places if self._sent(one, credentials, path)}
-        for address, one in merged.items():
-            if address in named:
-                yield self._given(one, named[address])
-
-    def _parameter(self, entry: Any) -> dict[str, Any] | None:
-        try:
-            one = self._document.follow(entry)
-        except BadReference as e:
-            self._report("#", f"a parameter is left out: {e}")
-            return None
-        if not isinstance(one, dict) or not isinstance(one.get("name"), str) or one.get("in") not in _STYLES:
-            self._report(
-                "#", "a parameter is left out: it has no name, or no place that is path, query, header or cookie"
-            )
-            return None
-        return one
-
     def _credential_fields(self, required: tuple[security.Requirement, ...] | None) -> set[tuple[str, str]]:
         """The parameters that a credential fills, so that nobody is asked for them."""
         used = [self.schemes[name] for names in required or () for name in names if name in self.schemes]
         return {(scheme["carrier"], scheme["field"].lower()) for scheme in used}
 
-    def _sent(self, one: dict[str, Any], credentials: set[tuple[str, str]], path: str) -> bool:
-        place, name = one["in"], one["name"]
-        if (place, name.lower()) in credentials or (place == "header" and name.lower() in _IGNORED_HEADERS):
-            return False
-        if place == "header" and name.lower() in OWNED:
-            self._report("#", f"the header parameter {name} is left out: the client alone sets it")
-            return False
-        return place != "path" or f"{{{name}}}" in path
-
-    def _key(self, one: dict[str, Any], keys: set[str]) -> str:
-        key = one["name"] if one["name"] not in keys else f"{one['name']}_{one['in']}"
-        while key in keys:
-            key += "_"
-        keys.add(key)
-        return key
-
-    def _given(self, one: dict[str, Any], key: str) -> Given:
-        place, content = one["in"], one.get("content")
-        style = one.get("style")
-        if style not in _STYLES[place]:
-            style = _DEFAULT_STYLE[place]
-        explode = one.get("explode")
-        if not isinstance(explode, bool):
-            explode = style in ("form", "deepObject")
-        as_json = False
-        node = one.get("schema")
-        if isinstance(content, dict) and content:
-            media, entry = response.preferred(content)
-            as_json = is_json(media)
-            node = entry.get("schema") if isinstance(entry, dict) else None
-        schema = self.schemas.convert(node)
-        if isinstance(one.get("description"), str) and "description" not in schema:
-            schema = schema | {"description": one["description"]}
-        reserved = one.get("allowReserved") is True and place == "query"
-        parameter = Parameter(key, one["name"], place, style, explode, reserved, as_json)
-        return Given(parameter, schema, place == "path" or one.get("required") is True)
-
-    def _body(self, node: Any, method: str) -> tuple[Body | None, Schema | None]:
-        if node is None or method in ("get", "head", "trace"):
-            # OpenAPI 3.0.3, Operation Object: where HTTP gives a body no meaning, requestBody is ignored.
-            return None, None
-        node = self._document.follow(node)
-        content = node.get("content") if isinstance(node, dict) else None
-        if not isinstance(content, dict) or not content:
-            return None, None
-        media, encoding, entry = _choose(content)
-        schema = self.schemas.convert(entry.get("schema")) if entry.get("schema") is not None else {}
-        parts = self._parts(entry) if encoding in ("form", "multipart") else {}
-        return Body(media, encoding, node.get("required") is True, parts), schema
-
-    def _parts(self, entry: dict[str, Any]) -> dict[str, dict[str, Any]]:
-        declared = entry.get("encoding")
-        parts: dict[str, dict[str, Any]] = {}
-        for name, node in declared.items() if isinstance(declared, dict) else ():
-            if isinstance(node, dict):
-                facts = {key: node[key] for key in ("style", "explode") if isinstance(node.get(key), (str, bool))}
-                media = node.get("contentType")
-                if isinstance(media, str) and media.isascii() and media.isprintable():
-                    facts["content_type"] = media.partition(",")[0].strip()
-                parts[str(name)] = facts
-        return parts
-
-    def _flat(self, body: Body | None, schema: Schema | None, given: list[Given]) -> frozenset[str]:
-        """The properties of an object body that no parameter is named like."""
-        if body is None or body.encoding not in ("json", "form") or schema is None:
-            return frozenset()
-        node: Any = schema
-        if "$ref" in schema:
-            self.schemas.finish()
-            node = self.schemas.definitions.get(schema["$ref"][8:], {})
-        properties = node.get("properties", {})
-        taken = {one.parameter.key for one in given} | {"body"}
-        return frozenset(properties) if not taken & properties.keys() else frozenset(properties.keys() - taken)
+    def _body(self, node: Any, method: str) -> Content | None:
+        """OpenAPI 3.0.3, Operation Object: where HTTP gives a body no meaning, requestBody is ignored; from 3.1 on it
+        may be given."""
+        if node is None or method == "trace" or (method in ("get", "head") and self._version.startswith("3.0")):
+            return None
+        return self._contents.read(node)
 
 
-def _choose(content: dict[str, Any]) -> tuple[str, Encoding, dict[str, Any]]:
-    """The media type that is sent: JSON before forms before multipart before text before bytes."""
-    order: tuple[Encoding, ...] = ("json", "form", "multipart", "text", "bytes")
-    found = [(order.index(_encoding(str(media))), str(media), entry) for media, entry in content.items()]
-    rank, media, entry = min(found, key=lambda one: one[0])
-    encoding = order[rank]
-    if not media.isascii() or not media.isprintable() or "/" not in media or len(media) > 200:
-        raise Broken(f"{media[:80]!r} is not a media type")
-    if "*" in media:
-        media = "application/json" if encoding == "json" else "application/octet-stream"
-    return media, encoding, entry if isinstance(entry, dict) else {}
+def _flat(content: Content | None, taken: set[str]) -> frozenset[str]:
+    """The properties of a body that no other argument is named like."""
+    return frozenset(content.properties - taken) if content is not None else frozenset()
 
 
-def _encoding(media: str) -> Encoding:
-    bare = media.partition(";")[0].strip().lower()
-    if is_json(bare) or bare in ("*/*", "application/*"):
-        return "json"
-    if bare == "application/x-www-form-urlencoded":
-        return "form"
-    if bare.startswith("multipart/"):
-        return "multipart"
-    return "text" if bare.startswith("text/") or bare.endswith(("xml", "+xml", "ndjson", "yaml")) else "bytes"
-
-
-def _input(given: list[Given], body: Body | None, body_schema: Schema | None) -> Schema:
+def _input(given: list[Given], content: Content | None, choice: Choice | None) -> Schema:
     properties = {one.parameter.key: one.schema for one in given}
     required = [one.parameter.key for one in given if one.required]
-    if body is not None:
-        properties["body"] = body_schema or {}
-        if body.required:
+    if content is not None:
+        properties["body"] = content.schema
+        if content.body.required:
             required.append("body")
+        if content.body.key:
+            names = [one.name for one in content.body.choices]
+            properties[content.body.key] = {"enum": names, "description": "What the body is sent as."}
+    if choice is not None:
+        properties |= choice.arguments()
     schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
     return schema | {"required": required} if required else schema
 

@@ -9,8 +9,9 @@ from typing import Any, Final, NoReturn
 from bridge.wire.errors import ToolError
 from catalog.kinds import headers as sending
 from catalog.kinds.openapi import bodies, styles
+from catalog.kinds.openapi.servers import Choice
 from catalog.model import OutboundRequest
-from catalog.origin import Url, parse_url
+from catalog.origin import BadUrl, Url, parse_url
 
 MAX_TARGET: Final = 64 * 1024
 
@@ -35,7 +36,8 @@ class Parameter:
 class Operation:
     """One operation, ready to be called. `base` has no trailing slash on its path.
 
-    `flat` are the properties of a JSON body that may also be given beside the parameters.
+    `flat` are the properties of the body that may also be given beside the parameters; `choice` is what the caller may
+    say about the server, and `query` the path's own, which a base that was chosen has yet to get.
     """
 
     method: str
@@ -46,6 +48,8 @@ class Operation:
     accept: str
     security: tuple[tuple[str, ...], ...] | None
     flat: frozenset[str] = frozenset()
+    choice: Choice | None = None
+    query: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -60,6 +64,8 @@ class Operation:
             "accept": self.accept,
             "security": [list(names) for names in self.security] if self.security is not None else None,
             "flat": sorted(self.flat),
+            "choice": self.choice.as_dict() if self.choice is not None else None,
+            "query": self.query,
         }
 
     @classmethod
@@ -74,14 +80,19 @@ class Operation:
             data["accept"],
             tuple(tuple(names) for names in security) if security is not None else None,
             frozenset(data["flat"]),
+            Choice.from_dict(data["choice"]) if data["choice"] is not None else None,
+            data["query"],
         )
 
 
 def gathered(operation: Operation, args: dict[str, Any]) -> dict[str, Any]:
-    """The arguments with body properties that were given beside the parameters moved into `body`."""
-    if not operation.flat or "body" in args:
+    """The arguments with the body under `body`, where it was given by its own name or beside the parameters."""
+    if operation.body is None or "body" in args:
         return args
     keys = {one.key for one in operation.parameters}
+    alias = operation.body.alias
+    if alias in args and alias not in keys and alias not in operation.flat:
+        return {key: value for key, value in args.items() if key != alias} | {"body": args[alias]}
     loose = {key: value for key, value in args.items() if key not in keys and key in operation.flat}
     if not loose:
         return args
@@ -106,24 +117,39 @@ def build(operation: Operation, args: dict[str, Any], credentials: tuple[str, ..
             elif one.place == "header":
                 headers.append((one.name.lower(), _in_header(one, value)))
             else:
-                cookies += styles.in_cookie(one.name, styles.compact(value) if one.json else value, one.explode)
+                shown = styles.compact(value) if one.json else value
+                cookies += styles.in_cookie(one.name, shown, one.explode, one.style == "cookie")
         except styles.Unwritable as e:
             _refuse(one.key, str(e))
     if cookies:
         headers.append(("cookie", "; ".join(cookies)))
-    path = operation.base.path.rstrip("/") + _filled(operation, placed)
-    queries = [part for part in (operation.base.query, "&".join(query)) if part]
+    base = _base(operation, args)
+    path = base.path.rstrip("/") + _filled(operation, placed)
+    queries = [part for part in (base.query, "&".join(query)) if part]
     target = path + ("?" + "&".join(queries) if queries else "")
     if len(target) > MAX_TARGET:
         raise ToolError("invalid_arguments", f"The URL would be longer than {MAX_TARGET // 1024} KiB.")
     body = None
-    if operation.body is not None and args.get("body") is not None:
+    if operation.body is not None and operation.body.sends(args):
         try:
-            media, body = operation.body.encode(args["body"])
+            media, body = operation.body.encode(args["body"], args.get(operation.body.key))
         except styles.Unwritable as e:
             _refuse("body", str(e))
         headers.append(("content-type", media))
-    return OutboundRequest(operation.method, operation.base.at(target), headers, body, credentials)
+    return OutboundRequest(operation.method, base.at(target), headers, body, credentials)
+
+
+def _base(operation: Operation, args: dict[str, Any]) -> Url:
+    if operation.choice is None:
+        return operation.base
+    try:
+        asked = operation.choice.base(args)
+    except BadUrl as e:
+        _refuse(operation.choice.variables_key, str(e))
+    if asked is None:
+        return operation.base
+    query = "&".join(filter(None, (asked.query, operation.query)))
+    return asked.at(asked.path + "?" + query) if query else asked
 
 
 def _refuse(key: str, why: str) -> NoReturn:

@@ -80,7 +80,7 @@ class Schemas:
         notes = {key: node[key] for key in ("description", "readOnly", "writeOnly") if key in node}
         rest = {key: value for key, value in node.items() if key != "$ref" and key not in notes}
         extra = self.convert(rest, depth + 1) if rest else {}
-        if node.get("nullable") is True:
+        if _may_be_null(node):
             return {"anyOf": [target, {"type": "null"}]} | notes
         return {"allOf": [target, extra]} | notes if extra else target | notes
 
@@ -116,9 +116,12 @@ def _repaired(out: Schema, node: dict[str, Any]) -> Schema:
         # OpenAPI 3.0 (JSON Schema draft 4): a boolean that makes its neighbour exclusive.
         if isinstance(out.get(strict), bool) and out.pop(strict) and bound in out:
             out[strict] = out.pop(bound)
-    if node.get("nullable") is True:
-        return _nullable(out)
-    return out
+    return _nullable(out) if _may_be_null(node) else out
+
+
+def _may_be_null(node: dict[str, Any]) -> bool:
+    """`x-nullable` is how Swagger 2.0 documents say it."""
+    return node.get("nullable") is True or node.get("x-nullable") is True
 
 
 def _nullable(schema: Schema) -> Schema:

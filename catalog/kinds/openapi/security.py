@@ -35,7 +35,7 @@ def _placed(node: Any) -> dict[str, Any] | None:
     kind = str(node.get("type", "")).lower()
     if kind == "apikey" and node.get("in") in ("header", "query", "cookie") and isinstance(node.get("name"), str):
         return {"type": "apiKey", "carrier": node["in"], "field": node["name"], "prefix": ""}
-    if kind == "http" and str(node.get("scheme", "")).lower() == "basic":
+    if kind == "basic" or (kind == "http" and str(node.get("scheme", "")).lower() == "basic"):
         return {"type": "basic", "carrier": "basic", "field": "Authorization", "prefix": ""}
     if (kind == "http" and str(node.get("scheme", "")).lower() == "bearer") or kind in ("oauth2", "openidconnect"):
         return {"type": "bearer", "carrier": "header", "field": "Authorization", "prefix": "Bearer "}

@@ -6,13 +6,15 @@ import base64
 import json
 import math
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import quote
 
 RESERVED: Final = ":/?@!$'()*,;[]"
 """RFC 3986 reserved characters that may stand in a query value; `#`, `&`, `=` and `+` would change its structure."""
 
-_DELIMITERS: Final = {"spaceDelimited": "%20", "pipeDelimited": "%7C", "tabDelimited": "%09"}
+_DELIMITERS: Final = {"spaceDelimited": " ", "pipeDelimited": "|", "tabDelimited": "\t"}
+"""What stands between the items of a list, `,` where the style says nothing else."""
 
 
 class Unwritable(ValueError):
@@ -35,11 +37,22 @@ def primitive(value: Any) -> str:
 
 
 def _number(value: float) -> str:
+    """As ECMAScript writes numbers (Number::toString): 5 for 5.0, 1e+21, 1e-7."""
     if not math.isfinite(value):
         raise Unwritable(f"{value} is not a number that can be sent")
-    if value.is_integer() and abs(value) < 2**53:
-        return str(int(value))
-    return json.dumps(value)
+    if value == 0:
+        return "0"
+    sign = "-" if value < 0 else ""
+    exact = Decimal(repr(abs(value))).normalize().as_tuple()
+    digits, point = "".join(map(str, exact.digits)), len(exact.digits) + int(exact.exponent)
+    if len(digits) <= point <= 21:
+        return sign + digits.ljust(point, "0")
+    if 0 < point <= 21:
+        return f"{sign}{digits[:point]}.{digits[point:]}"
+    if -6 < point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    rest = f".{digits[1:]}" if len(digits) > 1 else ""
+    return f"{sign}{digits[0]}{rest}e{'-' if point < 1 else '+'}{abs(point - 1)}"
 
 
 def compact(value: Any) -> str:
@@ -89,7 +102,7 @@ def in_path(name: str, value: Any, style: str, explode: bool) -> str:
         between = "." if style == "label" else ","
         text = between.join(f"{encoded(key)}={encoded(item)}" for key, item in _pairs(value))
     elif isinstance(value, (dict, list)):
-        text = _joined(value, "." if style == "label" and explode else ",")
+        text = _joined(value, "." if style == "label" and explode else quote(delimiter(style), safe=","))
     else:
         text = encoded(value)
     return "." + text if style == "label" else text
@@ -122,7 +135,12 @@ def in_query(name: str, value: Any, style: str, explode: bool, reserved: bool = 
         return [pair for inner, item in _pairs(value) for pair in _exploded(inner, item, safe)]
     if explode:
         return [f"{key}={encoded(item, safe)}" for item in _items(value)]
-    return [f"{key}={_joined(value, _DELIMITERS.get(style, ','), safe)}"]
+    return [f"{key}={_joined(value, quote(delimiter(style), safe=','), safe)}"]
+
+
+def delimiter(style: str) -> str:
+    """What stands between the items of a list that is one value."""
+    return _DELIMITERS.get(style, ",")
 
 
 def _exploded(name: str, value: Any, safe: str) -> list[str]:
@@ -147,7 +165,7 @@ def deep(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def in_header(value: Any, explode: bool, style: str = "simple") -> str:
     """A header's value, as it is: the caller of this checks that it is fit for a header."""
-    between = {"pipeDelimited": "|", "spaceDelimited": " ", "tabDelimited": "\t"}.get(style, ",")
+    between = delimiter(style)
     if isinstance(value, dict):
         return between.join(
             f"{key}={primitive(item)}" if explode else f"{key}{between}{primitive(item)}" for key, item in _pairs(value)
@@ -157,13 +175,32 @@ def in_header(value: Any, explode: bool, style: str = "simple") -> str:
     return primitive(value)
 
 
-def in_cookie(name: str, value: Any, explode: bool) -> list[str]:
-    """The `name=value` pairs of one cookie parameter."""
+def in_cookie(name: str, value: Any, explode: bool, raw: bool = False) -> list[str]:
+    """The `name=value` pairs of one cookie parameter. `raw`: nothing is percent-encoded (OpenAPI 3.2, style cookie).
+
+    Raises Unwritable for a raw value that would not be one cookie.
+    """
+    if raw:
+        return [_raw_cookie(pair) for pair in _raw_pairs(name, value, explode)]
     key = encoded(name)
     if isinstance(value, dict) and explode:
         return [f"{encoded(inner)}={encoded(item)}" for inner, item in _pairs(value)]
     if isinstance(value, list) and explode:
         return [f"{key}={encoded(item)}" for item in _items(value)]
     if isinstance(value, (dict, list)):
-        return [f"{key}={_joined(value, ',')}"]
+        return [f"{key}={_joined(value, ',')}"] if value else []
     return [f"{key}={encoded(value)}"]
+
+
+def _raw_pairs(name: str, value: Any, explode: bool) -> list[str]:
+    if isinstance(value, dict) and explode:
+        return [f"{inner}={primitive(item)}" for inner, item in _pairs(value)]
+    if isinstance(value, list) and explode:
+        return [f"{name}={primitive(item)}" for item in _items(value)]
+    return [f"{name}={in_header(value, False)}"]
+
+
+def _raw_cookie(pair: str) -> str:
+    if not pair.isascii() or not pair.isprintable() or set(pair) & set(' ",;\\'):
+        raise Unwritable("a cookie holds no spaces, quotes, commas, semicolons, backslashes or characters beyond ASCII")
+    return pair

@@ -20,6 +20,8 @@ async def openapi(
     *,
     name: str,
     base_url: str | None = None,
+    server: str | None = None,
+    variable: Many = None,
     connection: str = "main",
     scope: Scope = "org",
     allow_private: Many = None,
@@ -28,7 +30,7 @@ async def openapi(
     credentials: Credentials = NONE,
     where: Where = HERE,
 ) -> None:
-    """Add an API: each operation of its OpenAPI 3.x document becomes a tool.
+    """Add an API: each operation of its OpenAPI document becomes a tool.
 
     Parameters
     ----------
@@ -38,6 +40,10 @@ async def openapi(
         What the integration is called, the first part of its tools' paths.
     base_url
         Where the API is, when the document does not say or is wrong.
+    server
+        Which of the document's servers is called: its URL or its description.
+    variable
+        A variable of the server, such as region=eu. May be repeated.
     connection
         What the account is called, the third part of the paths.
     scope
@@ -50,6 +56,7 @@ async def openapi(
         Print the answer as JSON.
     """
     options = _options(connection, scope, allow_private, replace) | credentials.options()
+    options |= {"server": server, "server_variables": dict(map(_variable, variable or []))}
     where_from = document_source(source)
     async with open_session(where) as session:
         report = await session.add_openapi(name, where_from, base_url=base_url, **options)
@@ -99,6 +106,13 @@ async def http(
 
 def _options(connection: str, scope: str, allow_private: list[str] | None, replace: bool) -> dict[str, Any]:
     return {"connection": connection, "scope": scope, "allow_private": allow_private or [], "replace": replace}
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise UsageError(f"{text!r} is not a variable", hint="write it like region=eu")
+    return name, value
 
 
 def _show(report: dict[str, Any], as_json: bool) -> None:

@@ -30,7 +30,14 @@ class Integrations:
         body = request.root
         options = self._options(body) | {"allow_private": body.allow_private, "host": False}
         if isinstance(body, schemas.OpenApiIntegration):
-            adding = self.toolbox.add_openapi(body.name, body.source, base_url=body.base_url, **options)
+            adding = self.toolbox.add_openapi(
+                body.name,
+                body.source,
+                base_url=body.base_url,
+                server=body.server,
+                server_variables=body.server_variables,
+                **options,
+            )
         else:
             adding = self.toolbox.add_http(body.name, body.allow, fetch=body.fetch, **options)
         report = await while_present(call.receive, adding)
