@@ -11,9 +11,7 @@ from catalog.origin import Reach, parse_url
 
 async def check_reach(manifest: Manifest, grant: Grant, gate: Gate, client: Client) -> None:
     """Refuse a base URL that could never be called. Raises ImportFailed."""
-    for reach in manifest.reach:
-        if reach in manifest.offered:
-            continue
+    for reach in (one for one in manifest.reach if one not in manifest.offered):
         if reach.host.startswith("*."):
             continue
         try:

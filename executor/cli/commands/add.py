@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from executor.cli.credentials import NONE, Credentials
-from executor.cli.options import HERE, Flag, Where, document_source
+from executor.cli.options import HERE, Flag, UsageError, Where, document_source
 from executor.cli.session import open_session
 
 Many = Annotated[list[str] | None, Parameter(negative="")]
