@@ -70,7 +70,7 @@ class Integrations:
         name is taken and `replace` is not set); nothing is added then.
         """
         self._check_new(name, scope, connection, replace)
-        asked = {"base_url": base_url, "allow_private": list(allow_private)}
+        asked: dict[str, Any] = {"base_url": base_url, "allow_private": list(allow_private)}
         asked |= {"server": server, "server_variables": dict(server_variables or {})}
         integration, config, manifest = await self._read("openapi", name, asked, source)
         account = self.connections.account(manifest, (name, scope, connection), auth, secret, probe)
