@@ -14,6 +14,7 @@ from bridge.wire.errors import ConfigError
 from catalog import semantic
 from catalog.ranking import Ranker
 from catalog.vectors import SqliteVectors
+from executor import running
 from executor.config import Config
 from executor.keys import Keyring
 from runtime.dispatcher import Dispatcher, DispatcherSettings
@@ -59,6 +60,8 @@ async def assemble(home: str | Path | None, config: Config | None, *, take_up: b
     directory = _directory(home)
     settings = Config.load(directory) if config is None else config
     store = await Store.open(directory, _retention(settings))
+    if directory is not None:
+        running.withdraw(directory)
     try:
         async with (
             Toolbox(

@@ -17,6 +17,7 @@ ExecutorError
 ├── ToolError                 a tool call failed; a script can catch it
 ├── RunFailed                 what `RunResult.unwrap()` raises for a run that did not complete
 ├── ConfigError               the operator's configuration, key or home directory is not usable
+│   └── HomeInUse               another process has the home open
 ├── ImportFailed              an API description that cannot become an integration; nothing was added
 └── WireError                 bytes that break the protocol between host and worker, or host and guest
     ├── FrameError
@@ -234,6 +235,10 @@ class ConfigError(ExecutorError):
     """Raised when configuration, master key or home directory cannot be used as they are."""
 
     code = "config_error"
+
+
+class HomeInUse(ConfigError):
+    """Raised when another process has the home directory open."""
 
 
 class ImportFailed(ExecutorError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import unicodedata
 from typing import Any, Final
 
 import anyio.to_thread
@@ -12,8 +11,6 @@ from executor.cli import output
 from executor.cli.session import Session
 
 _ANSWERS: Final = {"y": "approve", "yes": "approve", "n": "deny", "no": "deny", "c": "cancel", "cancel": "cancel"}
-_HIDDEN: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"})
-"""Unicode categories of characters that a terminal obeys or does not show."""
 
 
 def can_ask() -> bool:
@@ -37,18 +34,8 @@ def show(asked: dict[str, Any]) -> None:
     import json
 
     output.say(f"\n{asked['path']} needs your approval ({asked['side_effect']})", "strong")
-    output.say(f"  {visible(asked['reason'])}", "quiet")
-    output.say(visible(json.dumps(asked["arguments"], ensure_ascii=False, indent=2), lines=True))
-
-
-def visible(text: str, *, lines: bool = False) -> str:
-    """`text` with each character escaped that could hide or move others; with `lines`, line feeds stay."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        f"\\u{{{ord(one):x}}}" if unicodedata.category(one) in _HIDDEN and not (lines and one == "\n") else one
-        for one in text
-    )
+    output.say(f"  {output.visible(asked['reason'])}", "quiet")
+    output.say(output.visible(json.dumps(asked["arguments"], ensure_ascii=False, indent=2), keep="\n"))
 
 
 async def _ask() -> str | None:

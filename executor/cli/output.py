@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+import unicodedata
+from collections.abc import Mapping
 from typing import Any, Final
 
 from rich.console import Console
@@ -14,6 +16,8 @@ from rich.theme import Theme
 
 from bridge.wire.errors import ExecutorError
 
+_HIDDEN: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"})
+"""Unicode categories of characters that a terminal obeys or does not show."""
 _THEME: Final = Theme(
     {
         "good": "green",
@@ -51,7 +55,7 @@ def print_value(value: Any) -> None:
     if not sys.stdout.isatty():
         print_json(value)
     elif isinstance(value, str):
-        out.print(Text(value))
+        out.print(Text(printable(value)))
     else:
         out.print(JSONHighlighter()(Text(pretty(value, min(out.width, 100)))))
 
@@ -78,30 +82,68 @@ def pretty(value: Any, width: int, indent: int = 0, before: int = 0) -> str:
     return f"{start}\n{lines}\n{' ' * indent}{end}"
 
 
+def visible(text: str, *, keep: str = "") -> str:
+    """`text` with each character escaped that could hide, move or rewrite others on a terminal, but for `keep`."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        f"\\u{{{ord(one):x}}}" if unicodedata.category(one) in _HIDDEN and one not in keep else one for one in text
+    )
+
+
+def printable(text: str) -> str:
+    """Text that a script or a server chose, for a terminal; lines, tabs and joined emoji are as they were."""
+    return visible(text, keep="\n\t\u200d")
+
+
 def say(text: str, style: str = "") -> None:
     notes.print(Text(text, style=style))
 
 
 def say_error(error: ExecutorError) -> None:
     """One line, and what to do about it."""
-    notes.print(Text.assemble(("error", "bad"), ": ", error.message), soft_wrap=True)
+    notes.print(Text.assemble(("error", "bad"), ": ", printable(error.message)), soft_wrap=True)
     if error.hint:
         notes.print(Text.assemble(("  hint", "quiet"), ": ", error.hint), soft_wrap=True)
 
 
-def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+def table(*columns: str, right: tuple[str, ...] = (), whole: tuple[str, ...] = ()) -> Table:
+    """`whole` columns are never broken: what is in them gets copied."""
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="quiet")
     for column in columns:
-        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        made.add_column(
+            column, justify="right" if column in right else "left", overflow="fold", no_wrap=column in whole
+        )
     return made
 
 
-def show_run(run: dict[str, Any], code: str | None = None) -> None:
-    """A run's answer: logs, emitted values, calls, result or error, and what it used."""
-    _show_logs(run.get("logs") or [])
-    for value in run.get("emitted") or []:
-        notes.print(Text.assemble(("emit  ", "name"), json.dumps(value, ensure_ascii=False)), soft_wrap=True)
-    if run.get("emitted"):
+class Progress:
+    """What a run says while it goes on: what it logs and emits."""
+
+    def __init__(self) -> None:
+        self.said = False
+
+    def seen(self, kind: str, data: Mapping[str, Any]) -> None:
+        if kind == "log":
+            style = _LEVELS.get(data["level"], "quiet")
+            self._say(Text.assemble((f"{data['level']:<6}", style), (printable(data["text"]), "dim")))
+        elif kind == "emit":
+            self._say(Text.assemble(("emit  ", "name"), printable(json.dumps(data["value"], ensure_ascii=False))))
+
+    def _say(self, text: Text) -> None:
+        self.said = True
+        notes.print(text, soft_wrap=True)
+
+
+def show_run(run: dict[str, Any], code: str | None = None, progress: Progress | None = None) -> None:
+    """A run's answer: logs and emitted values where nobody saw them, calls, result or error, and what it used."""
+    if progress is None:
+        progress = Progress()
+        for line in run.get("logs") or []:
+            progress.seen("log", line)
+        for value in run.get("emitted") or []:
+            progress.seen("emit", {"value": value})
+    if progress.said:
         notes.print()
     _show_calls(run.get("calls") or [])
     if "result" in run:
@@ -132,10 +174,8 @@ def print_line(value: Any) -> None:
 def show_event(event: dict[str, Any]) -> None:
     """One thing that happened in a run."""
     kind, data = event["type"], event["data"]
-    if kind == "log":
-        _show_logs([data])
-    elif kind == "emit":
-        notes.print(Text.assemble(("emit  ", "name"), json.dumps(data["value"], ensure_ascii=False)), soft_wrap=True)
+    if kind in ("log", "emit"):
+        Progress().seen(kind, data)
     elif kind == "call":
         say(f"call  {data['path']}  {data.get('code') or data['state']}", "quiet")
     elif kind == "status":
@@ -167,15 +207,6 @@ def show_replay(report: dict[str, Any]) -> None:
         say("  the guest image is another one now", "odd")
 
 
-def _show_logs(logs: list[dict[str, Any]]) -> None:
-    for line in logs:
-        level = line["level"]
-        style = _LEVELS.get(level, "quiet")
-        notes.print(Text.assemble((f"{level:<6}", style), (line["text"], "dim")), soft_wrap=True)
-    if logs:
-        notes.print()
-
-
 def _show_calls(calls: list[dict[str, Any]]) -> None:
     if not calls:
         return
@@ -200,19 +231,19 @@ def _show_calls(calls: list[dict[str, Any]]) -> None:
 
 def _show_stored(ref: dict[str, Any]) -> None:
     notes.print(Text.assemble("a result of ", (size(ref["bytes"]), "strong"), ", kept; it begins with"))
-    notes.print(Text(str(ref.get("preview", ""))[:500], style="dim"), soft_wrap=True)
+    notes.print(Text(printable(str(ref.get("preview", ""))[:500]), style="dim"), soft_wrap=True)
 
 
 def _show_error(error: dict[str, Any], code: str | None) -> None:
     name = f"{error['name']}: " if error.get("name") and not error["message"].startswith(error["name"]) else ""
-    notes.print(Text.assemble((error["code"], "bad"), "  ", name, error["message"]), soft_wrap=True)
+    notes.print(Text.assemble((error["code"], "bad"), "  ", name, printable(error["message"])), soft_wrap=True)
     if code is not None and error.get("line"):
         _show_place(code, error["line"], error.get("column"))
     stack = [line for line in str(error.get("stack") or "").splitlines() if line.strip()]
     for line in stack[1:6] if len(stack) > 1 else []:
-        notes.print(Text(f"    {line.strip()}", style="quiet"), soft_wrap=True)
+        notes.print(Text(f"    {printable(line.strip())}", style="quiet"), soft_wrap=True)
     if error.get("hint"):
-        notes.print(Text.assemble(("  hint", "quiet"), ": ", error["hint"]), soft_wrap=True)
+        notes.print(Text.assemble(("  hint", "quiet"), ": ", printable(error["hint"])), soft_wrap=True)
 
 
 def _show_place(code: str, line: int, column: int | None) -> None:
@@ -232,7 +263,7 @@ def _show_place(code: str, line: int, column: int | None) -> None:
 
 
 def _shown(line: str) -> str:
-    return line.replace("\t", "    ")[:2000]
+    return printable(line.replace("\t", "    "))[:2000]
 
 
 def _show_summary(run: dict[str, Any]) -> None:

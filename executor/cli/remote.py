@@ -156,23 +156,19 @@ class Remote:
 
     async def watch(self, run_id: str) -> AsyncIterator[dict[str, Any]]:
         path = f"/runs/{quote(run_id, safe='')}/events"
-        async with self._client.stream("GET", path) as answer:
-            if not answer.is_success:
-                await answer.aread()
-                raise _error_of(answer)
-            event: dict[str, Any] = {}
-            async for line in answer.aiter_lines():
-                name, _, value = line.partition(":")
-                value = value.removeprefix(" ")
-                if name == "id":
-                    event["seq"] = int(value)
-                elif name == "event":
-                    event["type"] = value
-                elif name == "data":
-                    event["data"] = json.loads(value)
-                elif not line and "data" in event:
+        try:
+            async with self._client.stream("GET", path) as answer:
+                if not answer.is_success:
+                    await answer.aread()
+                    raise _error_of(answer)
+                async for event in _events(answer.aiter_lines()):
                     yield event
-                    event = {}
+        except (httpx2.TransportError, ValueError) as e:
+            raise RemoteError(
+                f"the server stopped telling of the run: {e or type(e).__name__}",
+                code="unreachable",
+                hint=f"executor runs show {run_id}",
+            ) from None
 
     async def resume(self, run_id: str, interaction: str, action: str, content: Any) -> dict[str, Any]:
         body = {"interaction": interaction, "action": action} | ({} if content is None else {"content": content})
@@ -223,6 +219,23 @@ class Remote:
         if answer.is_success:
             return answer
         raise _error_of(answer)
+
+
+async def _events(lines: AsyncIterator[str]) -> AsyncIterator[dict[str, Any]]:
+    """The events in the lines of a stream (WHATWG HTML §9.2.6). Raises ValueError for data that is no JSON."""
+    event: dict[str, Any] = {}
+    async for line in lines:
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "id":
+            event["seq"] = int(value)
+        elif name == "event":
+            event["type"] = value
+        elif name == "data":
+            event["data"] = json.loads(value)
+        elif not line and "data" in event:
+            yield event
+            event = {}
 
 
 def _error_of(answer: httpx2.Response) -> RemoteError:

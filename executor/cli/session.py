@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from bridge.wire.errors import ConfigError
+from bridge.wire.errors import ConfigError, HomeInUse
+from executor import running
 from executor.cli.options import Where
 
 
@@ -94,25 +95,29 @@ class Session(Protocol):
 
 @contextlib.asynccontextmanager
 async def open_session(where: Where) -> AsyncIterator[Session]:
-    """The session that the options ask for. Raises ConfigError when the home cannot be opened."""
+    """The session that the options ask for; where a server holds the home, one with that server.
+
+    Raises ConfigError when the home cannot be opened.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        yield await _opened(where, stack)
+
+
+async def _opened(where: Where, stack: contextlib.AsyncExitStack) -> Session:
     if where.url is not None:
         from executor.cli.remote import Remote
 
-        async with Remote.open(where.url, where.key) as remote:
-            yield remote
-        return
+        return await stack.enter_async_context(Remote.open(where.url, where.key))
     from executor.cli.embedded import Embedded
 
     try:
-        opening = Embedded.open(where.directory)
-        session = await opening.__aenter__()
-    except ConfigError as e:
-        if "open in another process" in e.message:
+        return await stack.enter_async_context(Embedded.open(where.directory))
+    except HomeInUse as e:
+        server = running.find(where.directory)
+        if server is None:
             raise ConfigError(
-                e.message, hint="is that a server? Then use it: --url http://127.0.0.1:8321, and EXECUTOR_KEY"
+                e.message, hint="if that is a server, use it: --url http://127.0.0.1:8321, with a key in EXECUTOR_KEY"
             ) from None
-        raise
-    try:
-        yield session
-    finally:
-        await opening.__aexit__(None, None, None)
+    from executor.cli.remote import Remote
+
+    return await stack.enter_async_context(Remote.open(server.url, server.key))

@@ -11,9 +11,13 @@ import signal
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import structlog
+
 from bridge.wire.errors import ConfigError
+from executor import running
 from executor.http.app import build_app
 from executor.http.server import Server
 from executor.http.settings import LOOPBACK_NAMES, EdgeSettings
@@ -28,16 +32,19 @@ STOP_S: Final = 10.0
 """Whatever happens, the process is gone this long after the first signal."""
 MAX_CONNECTIONS: Final = 2048
 
+_log = structlog.get_logger("executor.serve")
+
 
 @dataclass(frozen=True, slots=True)
 class ServeSettings:
-    """Where to listen and whom to answer. `host` is an address or `localhost`."""
+    """Where to listen and whom to answer. `host` is an address or `localhost`; commands find the server by `home`."""
 
     host: str = "127.0.0.1"
     port: int = 8321
     require_key: bool = True
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
+    home: Path | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -92,6 +99,7 @@ async def serve(
     executor.take_up()
     _calm_collector()
     try:
+        _announce(executor, settings, server.port)
         if on_ready is not None:
             await on_ready(url_of(settings.address, server.port))
         await stop.wait()
@@ -102,8 +110,21 @@ async def serve(
             await asyncio.wait([asyncio.ensure_future(executor.close())], timeout=CANCEL_S)
             await server.wait_quiet(1.0)
     finally:
+        if settings.home is not None:
+            running.withdraw(settings.home)
         await app.close()
         await server.close()
+
+
+def _announce(executor: Executor, settings: ServeSettings, port: int) -> None:
+    url = running.url_from_here(settings.address, port)
+    if settings.home is None or url is None:
+        return
+    key = executor.keys.lend("cli") if settings.require_key else None
+    try:
+        running.announce(settings.home, running.Running(url, key))
+    except OSError as e:
+        _log.warning("server_not_announced", reason=e.strerror)
 
 
 def _calm_collector() -> None:

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from bridge.wire.errors import ConfigError
+from bridge.wire.errors import ConfigError, HomeInUse
 from runtime.store.privacy import close_home
 
 LOCK: Final = "executor.lock"
@@ -17,7 +17,7 @@ LOCK: Final = "executor.lock"
 class HomeLock:
     """An exclusive lock on a home directory, held until `release` or the end of the process, however it ends.
 
-    Raises ConfigError when another process holds it or the directory cannot be used.
+    Raises HomeInUse when another process holds it, ConfigError when the directory cannot be used.
     """
 
     def __init__(self, home: Path) -> None:
@@ -32,7 +32,7 @@ class HomeLock:
         except OSError as e:
             holder = os.read(self._fd, 32).decode("ascii", "replace").strip() or "unknown"
             os.close(self._fd)
-            raise ConfigError(
+            raise HomeInUse(
                 f"the home {str(home)!r} is open in another process (pid {holder})",
                 hint="stop that process, talk to it over HTTP, or use another home",
             ) from e

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -199,14 +200,78 @@ def test_errors_of_a_server_are_one_line_and_a_hint(home: Path, server: Server) 
     assert cli(home, "runs", "list", "--url", "nonsense").returncode == 2
 
 
-def test_a_home_that_a_server_holds_is_explained(home: Path) -> None:
+def test_commands_go_through_the_server_that_holds_their_home(home: Path) -> None:
+    with serving(home) as server:
+        shown = home / "server.json"
+        mine = json.loads(cli(home, "key", "list", "--json").stdout)["keys"][0]["name"]
+        assert shown.stat().st_mode & 0o777 == 0o600
+        done = cli(home, "run", "-", "--json", input="1 + 1")
+        assert json.loads(done.stdout)["result"] == 2
+        run_id = json.loads(done.stdout)["run_id"]
+        assert server.ask("GET", f"/runs/{run_id}").json["principal"] == "cli"
+        assert run_id in cli(home, "runs", "list").stdout
+        assert cli(home, "secret", "set", "a", input="a secret value").returncode == 0
+        assert [key["name"] for key in json.loads(cli(home, "key", "list", "--json").stdout)["keys"]] == [mine]
+        second = cli(home, "serve", "--port", "0")
+        assert second.returncode == 1
+        assert "open in another process" in second.stderr
+        assert "Traceback" not in second.stderr
+    assert not shown.exists()
+    assert cli(home, "runs", "list").returncode == 0
+
+
+def test_a_server_that_says_where_it_is_to_others_too_is_not_believed(home: Path) -> None:
     with serving(home):
+        (home / "server.json").chmod(0o644)
         done = cli(home, "runs", "list")
         assert done.returncode == 1
         assert "--url" in done.stderr
-        second = cli(home, "serve", "--port", "0")
-        assert second.returncode == 1
-        assert "Traceback" not in second.stderr
+
+
+def test_what_a_killed_server_left_in_its_home_is_not_used(home: Path) -> None:
+    with serving(home) as server:
+        left = (home / "server.json").read_bytes()
+        server.process.kill()
+        server.process.wait()
+    (home / "server.json").write_bytes(left)
+    (home / "server.json").chmod(0o600)
+    assert cli(home, "runs", "list").returncode == 0
+    assert not (home / "server.json").exists()
+
+
+@pytest.mark.parametrize("served", [False, True], ids=["in its own process", "through a server"])
+def test_what_a_script_logs_and_emits_is_shown_while_it_runs(home: Path, served: bool) -> None:
+    with serving(home) if served else nullcontext():
+        process = subprocess.Popen(
+            [*COMMAND, "run", "-"],
+            env=environment() | {"EXECUTOR_HOME": str(home)},
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write("console.warn('on', 'it'); emit({ n: 1 }); await new Promise(r => setTimeout(r, 1e6))")
+        process.stdin.close()
+        assert process.stderr.readline().split() == ["warn", "on", "it"]
+        assert process.stderr.readline().split(maxsplit=1) == ["emit", '{"n": 1}\n']
+        process.send_signal(signal.SIGINT)
+        process.stderr.close()
+        assert process.wait() == 130
+        assert json.loads(cli(home, "runs", "list", "--json").stdout)["runs"][0]["status"] == "cancelled"
+
+
+def test_control_characters_of_a_script_do_not_reach_the_terminal(home: Path) -> None:
+    code = "console.log('\\x1b]0;title\\x07\\x9b2J\\ta'); throw new Error('\\x1b[2J')"
+    done = run_script(home, code)
+    assert not set(done.stderr) & set("\x1b\x07\x9b")
+    assert "\\u{1b}]0;title\\u{7}\\u{9b}2J" in done.stderr
+    assert "\\u{1b}[2J" in done.stderr
+
+
+def test_the_name_of_a_run_is_shown_whole(home: Path) -> None:
+    done = run_script(home, "1", "--label", "purpose=" + "x" * 100, "--json")
+    assert json.loads(done.stdout)["run_id"] in cli(home, "runs", "list").stdout
 
 
 def test_a_port_that_is_taken_is_explained(home: Path, server: Server) -> None:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
+import anyio
 from cyclopts import Parameter
 
+from bridge.wire.errors import ExecutorError
 from executor.cli.app import exit_status
 from executor.cli.options import HERE, Flag, UsageError, Where, read_amounts, read_json, read_pairs, read_text
-from executor.cli.session import open_session
+from executor.cli.session import Session, open_session
+
+if TYPE_CHECKING:
+    from executor.cli.output import Progress
+
+CANCEL_S: Final = 5.0
+"""How long an interrupted command waits for its run to be cancelled."""
 
 _LANGUAGES: Final[dict[str, str]] = {
     ".ts": "typescript",
@@ -33,9 +43,10 @@ async def run(
     json: Flag = False,
     where: Where = HERE,
 ) -> int:
-    """Run a script. Exits with 0 when it completed, 1 when it did not, 3 when it waits for a person.
+    """Run a script, and show what it logs as it happens.
 
-    At a terminal the person there is asked.
+    Exits with 0 when it completed, 1 when it did not, 3 when it waits for a person. At a terminal the person there is
+    asked.
 
     Parameters
     ----------
@@ -70,14 +81,34 @@ async def run(
         "isolation": isolation,
     }
     async with open_session(where) as session:
-        answer = await session.run(code, **options)
+        progress = None if json else output.Progress()
+        answer = await (session.run(code, **options) if progress is None else _seen(session, code, options, progress))
         if answer["status"] == "waiting" and not json:
             from executor.cli import asking
 
             if file != "-" and asking.can_ask():
                 answer = await asking.settle(session, answer)
-    if json:
+    if progress is None:
         output.print_json(answer)
     else:
-        output.show_run(answer, code)
+        output.show_run(answer, code, progress)
     return exit_status(answer)
+
+
+async def _seen(session: Session, code: str, options: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    """The run once it has ended or waits for a person, what happened on the way told to `progress`."""
+    run_id = (await session.run(code, wait=False, **options))["run_id"]
+    try:
+        async for event in session.watch(run_id):
+            if event["type"] == "result":
+                return dict(event["data"])
+            progress.seen(event["type"], event["data"])
+            if event["type"] == "status" and event["data"]["status"] == "waiting":
+                run = await session.get_run(run_id)
+                if run["status"] == "waiting":
+                    return run
+    except asyncio.CancelledError:
+        with anyio.CancelScope(shield=True), anyio.move_on_after(CANCEL_S), contextlib.suppress(ExecutorError):
+            await session.cancel_run(run_id)
+        raise
+    return await session.get_run(run_id)

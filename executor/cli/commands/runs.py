@@ -47,7 +47,7 @@ async def list_runs(
     if not page["runs"]:
         output.say("there is no such run", "quiet")
         return
-    rows = output.table("run", "status", "code", "started", "took", "labels", right=("took",))
+    rows = output.table("run", "status", "code", "started", "took", "labels", right=("took",), whole=("run",))
     for each in page["runs"]:
         style = {"completed": "good", "failed": "bad", "running": "name"}.get(each["status"], "odd")
         rows.add_row(

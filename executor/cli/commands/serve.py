@@ -51,9 +51,11 @@ async def serve(
     from executor.executor import Executor
     from executor.http import serving
 
-    settings = serving.ServeSettings(host, port, not no_auth, tuple(allowed_host or ()), tuple(allowed_origin or ()))
+    directory = home_directory(home).absolute()
+    settings = serving.ServeSettings(
+        host, port, not no_auth, tuple(allowed_host or ()), tuple(allowed_origin or ()), directory
+    )
     logs.configure(as_json=json)
-    directory = home_directory(home)
     config = Config.load(directory)
     if allow_weak_isolation:
         config = config.with_weak_isolation()
