@@ -117,6 +117,16 @@ class Executor(Scoped):
         """
         return await self._parts.runs.replay(run_id)
 
+    async def read_result(
+        self, id: str, *, offset: int = 0, length: int | None = None, principal: str = "sdk"
+    ) -> StoredResult:
+        """A part of the JSON document that a handle (`res_…` of a tool's value, `run_…` of a result) stands for.
+
+        `principal` is who reads: only whoever it was made for may. Raises NotFound.
+        """
+        data, total = await self._parts.runs.handles.part(principal, id, offset, length)
+        return StoredResult(data, offset, total)
+
     @overload
     async def run_result(self, run_id: str, *, emitted: int | None = None) -> Any: ...
     @overload

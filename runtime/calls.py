@@ -13,11 +13,12 @@ from typing import Any, Final, NamedTuple
 import structlog
 
 from bridge.approvals import Ask, NeedsApproval
-from bridge.calls import CallContext, CallRecord
+from bridge.calls import CallContext, CallOutcome, CallRecord
 from bridge.proxy import ToolProxy
 from bridge.traces import traced
 from bridge.wire import codec, frames
 from bridge.wire.errors import FrameError, StorageError, ToolError, Unserializable
+from runtime.handles import READ, Handles
 from runtime.interactions import Approvals, refusal, shown
 from runtime.journal import Journal
 from runtime.output import Output
@@ -54,6 +55,8 @@ class Calls:
         tasks: Tasks,
         answer: Callable[[frames.Answer], None],
         approvals: Approvals,
+        handles: Handles,
+        value_bytes: int,
         parked: Callable[[frames.Call], None],
         released: Callable[[int], None],
     ) -> None:
@@ -70,6 +73,9 @@ class Calls:
         self._answer = answer
         self._open: dict[int, _Call] = {}
         self._approvals = approvals
+        self.handles = handles
+        self.inline_bytes = value_bytes
+        """Bytes of the largest value that is handed over; larger ones are kept, and a handle stands for them."""
         self._tell_parked = parked
         self._tell_released = released
         self.interactions: dict[int, InteractionRow] = {}
@@ -281,6 +287,8 @@ class _Call:
                 args = codec.decode(call.args)
             except FrameError:
                 raise self._refused(ToolError("invalid_arguments", "the arguments are not a value")) from None
+            if call.path == READ:
+                return True, await self._read(args)
             outcome = await calls.proxy.call(
                 calls.context,
                 call.path,
@@ -292,7 +300,9 @@ class _Call:
                 waits=True,
                 approved=calls.approved(call.id),
             )
-            return True, outcome.encoded
+            if outcome.record.value_bytes <= calls.inline_bytes:
+                return True, outcome.encoded
+            return True, await self._kept(outcome, call.meta)
         except NeedsApproval as e:
             return await self._park(e.ask)
         except ToolError as e:
@@ -302,6 +312,25 @@ class _Call:
             _log.error("a tool call failed unexpectedly", path=call.path, reference=reference, exception=traced(e))
             message = f"the call was given up: it failed unexpectedly (reference {reference})"
             return False, self._failed(ToolError("internal", message, path=call.path))
+
+    async def _kept(self, outcome: CallOutcome, meta: bool) -> bytes:
+        """Keep a value that is too large to be handed over; what stands for it. Raises ToolError, StorageError."""
+        calls = self._calls
+        ref = await calls.handles.keep(calls.journal.number, calls.context.principal, outcome.value)
+        return codec.encode({"value": ref, "http": outcome.http} if meta else ref)
+
+    async def _read(self, args: Any) -> bytes:
+        """A part of what was kept. Raises ToolError."""
+        record = self._unmade()
+        record.side_effect, record.decision = "read", "approve"
+        try:
+            value = codec.encode(await self._calls.handles.read(self._calls.context.principal, args))
+        except ToolError as e:
+            raise self._refused(e) from None
+        record.outcome, record.value_bytes = "done", len(value)
+        record.duration_ms = max(0.0, time.time() - record.started_at) * 1000
+        self._close(record)
+        return value
 
     async def _park(self, ask: Ask) -> tuple[bool, bytes]:
         """Let the call wait for a person; the answer is for a call that cannot. Raises Parked."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import secrets
 import time
 from functools import lru_cache
@@ -26,7 +25,6 @@ from runtime.results import TERMINAL, RunRecord, RunResult, RunStatus
 from runtime.store.interactions import InteractionRow
 from runtime.store.runs import RunRow
 
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _EMPTY_LIST: Final = b"\x90"
 
 
@@ -311,16 +309,6 @@ def _request_of(row: RunRow) -> RunRequest:
         idempotency_key=row.idempotency_key,
         source_sha256=row.source_sha256,
     )
-
-
-def reference_in(emitted: Any) -> dict[str, Any] | None:
-    """The reference that stands for a large emitted value, None when the value is there itself.
-
-    A script can emit something that looks like one: a run reads only blobs of its own, so that it leads nowhere.
-    """
-    ref = emitted.get("$ref") if type(emitted) is dict else None
-    sha256 = ref.get("sha256") if type(ref) is dict else None
-    return ref if type(sha256) is str and _SHA256.fullmatch(sha256) else None
 
 
 def timeline_of(row: RunRow) -> list[output.Mark]:

@@ -17,6 +17,7 @@ from bridge.wire.errors import Overloaded, RequestRefused, StorageError
 from runtime import run
 from runtime.calls import Calls
 from runtime.driver import Ending
+from runtime.handles import VALUE_BYTES, Handles
 from runtime.interactions import Approvals
 from runtime.live import Live
 from runtime.places import Places
@@ -38,7 +39,13 @@ class Lives:
     """The runs in progress, by id in `table`, and what is done with each. `closing` is set when all of it shall end."""
 
     def __init__(
-        self, store: RunStore, places: Places, proxy: ToolProxy, approvals: Approvals, closing: asyncio.Event
+        self,
+        store: RunStore,
+        places: Places,
+        proxy: ToolProxy,
+        approvals: Approvals,
+        closing: asyncio.Event,
+        handles: Handles,
     ) -> None:
         self.table: dict[str, Live] = {}
         self.calls = Tasks()
@@ -46,6 +53,7 @@ class Lives:
         self._places = places
         self._proxy = proxy
         self._approvals = approvals
+        self._handles = handles
         self._revival = Revival(store, places, REVIVALS)
         self._closing = closing
 
@@ -115,6 +123,8 @@ class Lives:
             self.calls,
             driver.answered,
             self._approvals,
+            self._handles,
+            live.request.budgets.call_value_bytes,
             driver.parked,
             driver.released,
         )
@@ -190,7 +200,7 @@ class Lives:
             toolkit=request.toolkit,
             narrowings=request.narrowings,
             args_bytes=request.budgets.call_args_bytes,
-            value_bytes=request.budgets.call_value_bytes,
+            value_bytes=max(VALUE_BYTES, request.budgets.call_value_bytes),
             deadline=asyncio.get_running_loop().time() + request.budgets.wall_ms / 1000,
         )
 

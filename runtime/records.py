@@ -12,7 +12,8 @@ from weakref import WeakValueDictionary
 from bridge.wire.errors import Conflict, InvalidRequest, NotFound
 from runtime import output, values
 from runtime.interactions import as_dict
-from runtime.live import Live, record_of, reference_in, timeline_of
+from runtime.live import Live, record_of, timeline_of
+from runtime.references import reference_in
 from runtime.results import TERMINAL, RunEvent, RunPage, RunRecord, RunResult, StoredResult
 from runtime.store.runs import RunRow, RunStore
 

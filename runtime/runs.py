@@ -16,6 +16,7 @@ from bridge.view import Narrowing
 from bridge.wire.errors import Conflict, Overloaded
 from runtime.budgets import BudgetPolicy
 from runtime.direct import Direct
+from runtime.handles import Handles
 from runtime.interactions import Approvals
 from runtime.journal import Journal
 from runtime.live import Live
@@ -68,7 +69,8 @@ class Runs:
         self._closing = asyncio.Event()
         approvals = Approvals(store.interactions, approval_s, max_waiting)
         self._patience = Patience(store, approvals, proxy, self._wake)
-        self._life = Lives(store, places, proxy, approvals, self._closing)
+        self.handles = Handles(store)
+        self._life = Lives(store, places, proxy, approvals, self._closing, self.handles)
         self._live = self._life.table
         self.records = Records(store, self._live)
         self._replays = Replays(store, places)

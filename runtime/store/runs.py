@@ -350,6 +350,7 @@ def _forget(connection: sqlite3.Connection, numbers: Iterable[int]) -> None:
         ("calls", "run"),
         ("journal", "run"),
         ("interactions", "run"),
+        ("handles", "run"),
         ("runs", "n"),
     ):
         connection.executemany(f"DELETE FROM {table} WHERE {column} = ?", each)  # noqa: S608 - our own names

@@ -276,3 +276,13 @@ def test_a_range_beyond_the_end_is_not_satisfiable(server: Server) -> None:
         assert (reply.status, reply.code) == (416, "range_not_satisfiable")
         assert reply.headers["content-range"] == "bytes */1"
     assert server.ask("GET", f"/runs/{run_id}/result?offset=0&length=5").body == b"7"
+
+
+def test_a_handle_is_read_in_ranges_by_its_maker(server: Server) -> None:
+    answer = server.run("'x'.repeat(5000)", budgets={"result_bytes": 1000})
+    path = f"/results/{answer['result_ref']['id']}"
+    assert server.ask("GET", path).body == b'"' + b"x" * 5000 + b'"'
+    part = server.ask("GET", f"{path}?offset=1&length=3")
+    assert (part.status, part.body, part.headers["content-range"]) == (206, b"xxx", "bytes 1-3/5002")
+    assert server.ask("GET", f"{path}?offset=5002").status == 416
+    assert server.ask("GET", "/results/res_none").status == 404

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
@@ -15,10 +16,13 @@ from executor.http.operation import Answer, Call, Operation
 from executor.http.presence import while_present
 from executor.http.routes.within import within
 from executor.http.sse import EventStream
+from runtime.results import StoredResult
 
 if TYPE_CHECKING:
     from executor.executor import Executor
 
+Read = Callable[[int, int], Awaitable[StoredResult]]
+"""Reads so many bytes of a stored document from an offset on."""
 SLICE_BYTES: Final = 1024 * 1024
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _IDEMPOTENCY_KEY: Final = re.compile(r"[\x21-\x7e]{1,200}")
@@ -112,7 +116,21 @@ class Runs:
     async def result(self, call: Call) -> ResultStream:
         run_id = await self._seen(call)
         query: schemas.SliceQuery = call.query
-        return await ResultStream.open(self.executor, run_id, query.offset, query.length)
+
+        async def read(offset: int, length: int) -> StoredResult:
+            part: StoredResult = await self.executor.run_result(run_id, offset=offset, length=length)
+            return part
+
+        return await ResultStream.open(read, query.offset, query.length)
+
+    async def handle(self, call: Call) -> ResultStream:
+        id, principal = call.params["id"], call.principal
+        query: schemas.SliceQuery = call.query
+
+        async def read(offset: int, length: int) -> StoredResult:
+            return await self.executor.read_result(id, offset=offset, length=length, principal=principal)
+
+        return await ResultStream.open(read, query.offset, query.length)
 
     async def _seen(self, call: Call) -> str:
         """The id of the run that is asked for. Raises NotFound, for one that this key may not see too."""
@@ -219,6 +237,23 @@ class Runs:
                 description="Does a run that has ended again, without a call outside, and names the first difference.",
             ),
             Operation(
+                "readHandle",
+                "GET",
+                "/results/{id}",
+                "Read what a handle stands for, or a part of it",
+                self.handle,
+                {
+                    200: Answer("The whole JSON document."),
+                    206: Answer(
+                        "The bytes asked for; `Content-Range` says which.", media_type="application/octet-stream"
+                    ),
+                },
+                (404, 416),
+                query=schemas.SliceQuery,
+                needs=(),
+                description="Only the key that started the run can read it.",
+            ),
+            Operation(
                 "readResult",
                 "GET",
                 "/runs/{run_id}/result",
@@ -240,24 +275,23 @@ class Runs:
 class ResultStream:
     """An ASGI answer that sends bytes `offset` to `end` of a result's JSON document, a slice at a time."""
 
-    def __init__(self, executor: Executor, run_id: str, first: bytes, offset: int, end: int, total: int) -> None:
-        self._executor = executor
-        self._run_id = run_id
+    def __init__(self, read: Read, first: bytes, offset: int, end: int, total: int) -> None:
+        self._read = read
         self._first = first
         self._offset = offset
         self._end = end
         self._total = total
 
     @classmethod
-    async def open(cls, executor: Executor, run_id: str, offset: int, length: int | None) -> ResultStream:
+    async def open(cls, read: Read, offset: int, length: int | None) -> ResultStream:
         """Raises NotFound, Conflict (no result) and RangeNotSatisfiable (beyond the end)."""
-        first = await executor.run_result(run_id, offset=offset, length=min(length or SLICE_BYTES, SLICE_BYTES))
+        first = await read(offset, min(length or SLICE_BYTES, SLICE_BYTES))
         if offset >= first.total:
             raise RangeNotSatisfiable(
                 f"the result has {first.total} bytes", total=first.total, hint="offset counts from 0"
             )
         end = first.total if length is None else min(first.total, offset + length)
-        return cls(executor, run_id, first.data, offset, end, first.total)
+        return cls(read, first.data, offset, end, first.total)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         whole = self._offset == 0 and self._end == self._total
@@ -274,6 +308,6 @@ class ResultStream:
             await send({"type": "http.response.body", "body": data, "more_body": at < self._end})
             if at >= self._end:
                 return
-            part = await self._executor.run_result(self._run_id, offset=at, length=min(SLICE_BYTES, self._end - at))
+            part = await self._read(at, min(SLICE_BYTES, self._end - at))
             data = part.data
         await send({"type": "http.response.body", "body": b""})
