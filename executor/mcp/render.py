@@ -86,8 +86,7 @@ def _headline(answer: RunResult) -> str:
     if answer.error is None:
         if answer.status == "completed":
             return ""
-        asked = [f"{one['path']} needs a person's approval (interaction {one['id']})" for one in answer.interactions]
-        return "\n".join([f"The run {answer.run_id} is {answer.status}.", *asked])
+        return "\n".join([f"The run {answer.run_id} is {answer.status}.", *_asked(answer)])
     error = answer.error
     name = f"{error['name']}: " if error.get("name") else ""
     place = f" (line {error['line']}, column {error.get('column') or 1})" if error.get("line") else ""
@@ -99,6 +98,13 @@ def _headline(answer: RunResult) -> str:
     if error.get("stack"):
         lines.append(error["stack"])
     return "\n".join(lines)
+
+
+def _asked(answer: RunResult) -> Iterable[str]:
+    """What a person has to decide, and how: a model cannot decide it for them."""
+    for one in answer.interactions:
+        yield f"{one['path']}({_cut(_json(one.get('arguments')), 2000)}) needs a person's approval; a person answers with"
+        yield f"  executor runs resume {answer.run_id} {one['id']} --approve | --deny"
 
 
 def _result(answer: RunResult) -> str:

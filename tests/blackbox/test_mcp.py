@@ -114,10 +114,27 @@ async def test_a_script_that_fails_is_an_error_with_its_place(opened, era):
 async def test_a_call_that_a_script_swallowed_is_told(opened, era):
     async with connected(opened[0], era) as client:
         answer = await client.call_tool(
-            "run_code", {"code": "try { await tools.shop.org.main.orders.drop() } catch { 'went on' }"}
+            "run_code", {"code": "try { await tools.shop.org.main.orders.lost() } catch { 'went on' }"}
         )
     assert not answer.is_error
-    assert "shop.org.main.orders.drop: approval_required" in text_of(answer)
+    assert "shop.org.main.orders.lost: tool_not_found" in text_of(answer)
+
+
+async def test_what_waits_for_a_person_is_told_and_is_not_the_models_to_allow(opened, era):
+    ex, _ = opened
+    async with connected(ex, era) as client:
+        tools = [tool.name for tool in (await client.list_tools()).tools]
+        answer = await client.call_tool(
+            "run_code", {"code": "await tools.shop.org.main.orders.drop({id: 3}); 'dropped'"}
+        )
+    assert not answer.is_error
+    assert "resume" not in tools
+    run_id = answer.structured_content["run_id"]
+    (interaction,) = answer.structured_content["interactions"]
+    assert 'shop.org.main.orders.drop({"id": 3})' in text_of(answer)
+    assert f"executor runs resume {run_id} {interaction['id']}" in text_of(answer)
+    record = await ex.resume(run_id, interaction["id"], "approve")
+    assert record.result == "dropped"
 
 
 async def test_an_emitted_image_becomes_a_content_block(opened, era):
