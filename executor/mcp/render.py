@@ -103,7 +103,7 @@ def _headline(answer: RunResult) -> str:
 def _asked(answer: RunResult) -> Iterable[str]:
     """What a person has to decide, and how: a model cannot decide it for them."""
     for one in answer.interactions:
-        yield f"{one['path']}({_cut(_json(one.get('arguments')), 2000)}) needs a person's approval; a person answers with"
+        yield f"{one['path']}({_cut(_json(one.get('arguments')), 2000)}) needs a person's approval, given with"
         yield f"  executor runs resume {answer.run_id} {one['id']} --approve | --deny"
 
 
