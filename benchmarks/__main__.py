@@ -15,7 +15,7 @@ from rich.table import Table
 from benchmarks.machine import facts
 from benchmarks.measure import Figure
 
-PROBES = ("isolate", "engine", "python", "sdk", "http", "memory", "drift", "catalog")
+PROBES = ("isolate", "engine", "python", "sdk", "http", "memory", "drift", "catalog", "durable")
 
 
 def table(figures: list[Figure]) -> Table:

@@ -75,14 +75,6 @@ class Patience:
             state = "void"
         decided = await self.approvals.answer(asked, state, content, by)
         if decided.fresh:
-            _log.info(
-                "interaction_decided",
-                run_id=row.id,
-                interaction=asked.id,
-                path=asked.path,
-                decision=decided.interaction.state,
-                by=by,
-            )
             self._wake(row.id, decided)
         check(decided, STATES[action], content)
         return decided

@@ -1,6 +1,7 @@
 """Calls that wait for a person: asked in full, answered once, and nothing is sent without a yes to exactly that."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from executor import Config, Conflict, Executor, InvalidRequest, NotFound, RunRe
 from runtime import patience
 
 pytestmark = pytest.mark.anyio
+
+ROUNDS = int(os.environ.get("EXECUTOR_TEST_ROUNDS", "4"))
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +155,7 @@ async def test_the_same_answer_again_gives_the_same_outcome_and_another_is_a_con
 
 async def test_a_hundred_approvals_at_once_make_one_call(house: House, at_once: None):
     """POL-10"""
-    for _ in range(4):
+    for _ in range(ROUNDS):
         house.paid.clear()
         run = await house.ex.run("await tools.p.org.main.pay({n: 1})")
         records = await asyncio.gather(*(house.answer(run, "approve") for _ in range(100)))
@@ -354,3 +357,23 @@ async def test_a_waiting_run_is_cancelled_wherever_it_is(house: House, at_once: 
     with pytest.raises(Conflict):
         await house.answer(run, "approve")
     assert ((await house.ex.get_run(run.run_id)).interactions, house.paid) == ([], [])
+
+
+async def test_who_follows_a_run_goes_on_following_it_through_its_wait(house: House, at_once: None):
+    run = await house.ex.run("console.log('a'); await tools.p.org.main.pay({n: 1}); console.log('b'); 7")
+    await gone(house.ex)
+    told: list[Any] = []
+
+    async def follow() -> None:
+        async for event in house.ex.events(run.run_id):
+            told.append(event)
+
+    task = asyncio.create_task(follow())
+    with anyio.fail_after(20):
+        while [event.data for event in told][-1:] != [{"status": "waiting"}]:  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0.005)
+        await house.answer(run, "approve")
+        await task
+    assert [event.seq for event in told] == list(range(1, len(told) + 1))
+    assert [event.data["text"] for event in told if event.type == "log"] == ["a", "b"]
+    assert (told[-1].type, told[-1].data["result"]) == ("result", 7)

@@ -159,3 +159,52 @@ async def test_workers_killed_at_any_moment_repeat_no_effect(tmp_path: Path):
         assert max(made.values()) == 1
         assert sum(record.status == "completed" for record in records) > len(records) // 2
         assert (await ex.run("1 + 1")).result == 2
+
+
+async def test_a_run_that_nobody_waits_for_outlives_an_orderly_stop(tmp_path: Path):
+    """PER-24: calls under way come back first, so that nothing is unknown; the rest happens after the next start."""
+    code = "const a = await tools.h.org.main.act({key: 'one'}); [a, await tools.h.org.main.act({key: 'two'})]"
+    made: list[str] = []
+    begun = asyncio.Event()
+
+    async def act(args: dict) -> str:
+        made.append(args["key"])
+        begun.set()
+        await asyncio.sleep(0.2)
+        return str(args["key"])
+
+    async with Executor.open(tmp_path, config=Config(workers=1)) as ex:
+        ex.tool("h.org.main.act", act, side_effect="write")
+        await ex.toolbox.add_policy("h", "*", "approve")
+        run = await ex.run(code, wait=False, labels={"a": "b"})
+        with anyio.fail_after(20):
+            await begun.wait()
+    assert made == ["one"]
+    async with Executor.open(tmp_path, config=Config(workers=1)) as ex:
+        ex.tool("h.org.main.act", act, side_effect="write")
+        assert ex.health()["runs"]["left_at_start"] == 1
+        with anyio.fail_after(20):
+            record = await ex.wait_run(run.run_id)
+        assert (record.unwrap(), record.labels, made) == (["one", "two"], {"a": "b"}, ["one", "two"])
+        assert (await ex.replay_run(run.run_id)).same
+
+
+async def test_a_command_leaves_what_others_left_alone(tmp_path: Path):
+    async with Executor.open(tmp_path, config=Config(workers=1)) as ex:
+        run = await ex.run("await new Promise(r => setTimeout(r, 300)); 1", wait=False)
+    async with Executor.open(tmp_path, config=Config(workers=1), take_up=False) as ex:
+        assert (await ex.run("1 + 1")).unwrap() == 2
+        assert (await ex.get_run(run.run_id)).status in ("queued", "running")
+    async with Executor.open(tmp_path, config=Config(workers=1)) as ex:
+        with anyio.fail_after(20):
+            assert (await ex.wait_run(run.run_id)).unwrap() == 1
+
+
+async def test_a_run_that_was_left_can_be_cancelled_before_it_is_taken_up(tmp_path: Path):
+    async with Executor.open(tmp_path, config=Config(workers=1)) as ex:
+        run = await ex.run("console.log(1); await new Promise(r => setTimeout(r, 60000))", wait=False)
+    async with Executor.open(tmp_path, config=Config(workers=1), take_up=False) as ex:
+        assert (await ex.cancel_run(run.run_id)).status == "cancelled"
+    async with Executor.open(tmp_path, config=Config(workers=1)) as ex:
+        assert ex.health()["runs"]["left_at_start"] == 0
+        assert (await ex.get_run(run.run_id)).status == "cancelled"
