@@ -47,7 +47,10 @@ def build_app(executor: Executor, settings: EdgeSettings) -> App:
     """The ASGI application that serves `executor`; whoever opened the executor closes it, after the application."""
     metrics = Metrics()
     mcp = McpEndpoint(executor)
-    routes = [*routes_of(operations_of(executor, metrics)), Route("/mcp", mcp, methods=None)]
+    routes = [
+        *routes_of(operations_of(executor, metrics)),
+        *(Route(path, mcp, methods=None) for path in ("/mcp", "/mcp/{toolkit}")),
+    ]
     router = Router(routes, redirect_slashes=False)
     return App(Edge(_Routed(router), executor.keys, settings, metrics), mcp)
 

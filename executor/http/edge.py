@@ -149,7 +149,7 @@ class Edge:
         if request.method not in WITH_BODY:
             return Admitted(principal, known, access, UNREAD)
         data = await self._body(request)
-        if request.scope["path"] in self.settings.raw:
+        if self.settings.is_raw(request.scope["path"]):
             return Admitted(principal, known, access, bytes(data))
         _, nodes = self.settings.limits_of(request.scope["path"])
         body = strictjson.loads(data, max_nodes=nodes or strictjson.MAX_NODES) if data else NO_BODY

@@ -1,4 +1,4 @@
-"""`/mcp`: the MCP door over HTTP, behind the same edge as every other path.
+"""`/mcp`, and `/mcp/{toolkit}` with its tools alone: the MCP door over HTTP, behind the same edge as every other path.
 
 The protocol's package takes a second to import, so it is loaded when the first request comes.
 """
@@ -74,7 +74,7 @@ def _manager(executor: Executor) -> StreamableHTTPSessionManager:
 
     def caller(ctx: Any) -> Caller:
         admitted: Admitted = ctx.request.scope[ADMITTED]
-        return Caller(principal=admitted.principal, tied=admitted.access.toolkit)
+        return Caller(admitted.principal, ctx.request.path_params.get("toolkit"), admitted.access.toolkit)
 
     # Host and Origin were checked at the edge, with the names that the operator allowed.
     return StreamableHTTPSessionManager(

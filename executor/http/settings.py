@@ -23,7 +23,7 @@ class EdgeSettings:
     `hosts` are the names (lower case, no port; IPv6 in brackets) that the Host header may say, besides the address that
     the connection came in on. `origins` are further origins allowed beside the server's own. Body limits are bytes,
     `body_deadline` seconds; `body_limits` and `body_nodes` hold the paths whose limits differ (in bytes, and in JSON
-    values), `bodies_bytes` bounds all bodies that are being read at once. `raw` are the paths whose body is left to
+    values), `bodies_bytes` bounds all bodies that are being read at once. `raw` is the path whose bodies are left to
     another parser.
     """
 
@@ -34,7 +34,7 @@ class EdgeSettings:
     body_limits: Mapping[str, int] = field(default_factory=lambda: {"/integrations": DOCUMENT_BODY_BYTES})
     body_nodes: Mapping[str, int] = field(default_factory=lambda: {"/integrations": DOCUMENT_NODES})
     bodies_bytes: int = 256 * 1024 * 1024
-    raw: frozenset[str] = frozenset({"/mcp"})
+    raw: str = "/mcp"
     body_deadline: float = 10.0
 
     def limits_of(self, path: str) -> tuple[int, int | None]:
@@ -43,6 +43,10 @@ class EdgeSettings:
             # Its body may be a description too.
             path = "/integrations"
         return self.body_limits.get(path, self.body_bytes), self.body_nodes.get(path)
+
+    def is_raw(self, path: str) -> bool:
+        """Whether the body that is sent to `path` is for another parser."""
+        return path == self.raw or path.startswith(f"{self.raw}/")
 
     @property
     def largest_body(self) -> int:

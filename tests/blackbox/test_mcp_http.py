@@ -27,11 +27,11 @@ def anyio_backend() -> str:
 
 
 @asynccontextmanager
-async def connected(server: Server, era: str = "auto", key: str | None = None):
-    headers = {"authorization": f"Bearer {key or server.key}"}
+async def connected(server: Server, era: str = "auto", path: str = "/mcp"):
+    headers = {"authorization": f"Bearer {server.key}"}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=60) as http_client,
-        Client(streamable_http_client(f"{server.url}/mcp", http_client=http_client), mode=era) as client,
+        Client(streamable_http_client(f"{server.url}{path}", http_client=http_client), mode=era) as client,
     ):
         yield client
 
@@ -43,6 +43,30 @@ async def test_a_client_over_http_runs_a_script_under_its_key(server: Server, er
     assert answer.structured_content["result"] == [42, "Grüße"]
     record = server.ask("GET", f"/runs/{answer.structured_content['run_id']}").json
     assert record["principal"] == server.ask("GET", f"/runs/{server.run('1')['run_id']}").json["principal"]
+
+
+@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
+async def test_the_endpoint_of_a_toolkit_narrows(server: Server, era):
+    made = server.ask(
+        "POST", "/integrations", {"kind": "http", "name": f"web{era[:1]}", "allow": ["https://example.com"]}
+    )
+    assert made.status == 201, made.body
+    made = server.ask("POST", "/toolkits", {"name": f"none{era[:1]}", "tools": ["other.*"]})
+    assert made.status in (200, 201), made.body
+    path = f"web{era[:1]}.org.main.http.get"
+    async with connected(server, era) as client:
+        wide = await client.call_tool("describe", {"path": path})
+    async with connected(server, era, path=f"/mcp/none{era[:1]}") as client:
+        narrow = await client.call_tool("describe", {"path": path})
+        found = await client.call_tool("search", {})
+        ran = await client.call_tool("run_code", {"code": f"await tools.{path}({{path: '/'}})"})
+    async with connected(server, era, path="/mcp/nowhere") as client:
+        lost = await client.call_tool("run_code", {"code": "1"})
+    assert not wide.is_error
+    assert narrow.structured_content["error"]["code"] == "tool_not_found"
+    assert found.structured_content["items"] == []
+    assert "tool_not_found" in ran.content[0].text
+    assert lost.structured_content["error"]["code"] == "invalid_request"
 
 
 @pytest.mark.parametrize("era", ERAS)
