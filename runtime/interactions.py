@@ -11,12 +11,16 @@ from typing import Any, Final, Literal
 from bridge.approvals import Ask
 from bridge.wire.errors import Conflict, InvalidRequest, NotFound, ToolError
 from runtime import values
-from runtime.store.interactions import Decided, InteractionRow, Interactions
+from runtime.store.interactions import Decided, InteractionRow, Interactions, Pending
 
 Action = Literal["approve", "deny", "cancel"]
 
 STATES: Final[dict[str, str]] = {"approve": "approved", "deny": "denied", "cancel": "cancelled"}
 MAX_CONTENT: Final = 16 * 1024
+MOST_BYTES_OF_RUN: Final = 8 * 1024 * 1024
+"""Bytes of arguments that may wait in one run: a person is shown all of them."""
+MOST_BYTES: Final = 512 * 1024 * 1024
+"""Bytes of arguments that may wait in a home; a run that waits is not swept out."""
 
 
 class Approvals:
@@ -35,12 +39,6 @@ class Approvals:
 
         Raises ToolError where too many are open, StorageFull.
         """
-        if await self.store.pending() >= self._most:
-            raise ToolError(
-                "approval_required",
-                f"This call needs a person's approval, and {self._most} calls wait for one already.",
-                hint="Answer those that wait, or try again later.",
-            )
         now = time.time()
         row = InteractionRow(
             id=f"int_{secrets.token_hex(16)}",
@@ -57,7 +55,15 @@ class Approvals:
             created_at=now,
             expires_at=now + self._seconds,
         )
-        await self.store.add(row, before.id if before is not None else None)
+        limits = Pending(self._most, MOST_BYTES, MOST_BYTES_OF_RUN)
+        open = await self.store.add(row, before.id if before is not None else None, limits)
+        if open is not None:
+            raise ToolError(
+                "approval_required",
+                f"This call needs a person's approval, and too much waits for one already: {open.calls} calls, "
+                f"{open.bytes_of_run} bytes of arguments in this run.",
+                hint="Answer those that wait, or ask with less at a time.",
+            )
         return row
 
     def close(self, run: int) -> None:

@@ -33,7 +33,7 @@ from runtime.tasks import Tasks
 
 CLOSE_S: Final = 30.0
 """How long closing waits for runs to end; a worker's grace is far shorter."""
-HOLD_S: Final = 5.0
+HOLD_S: Final = 3.0
 """How long closing waits for the calls of runs that go on after it."""
 TAKE_UP_S: Final = 1.0
 """How long after the start the runs of the last host are taken up, when nobody asks for a run before."""

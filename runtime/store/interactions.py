@@ -46,6 +46,14 @@ class Decided(NamedTuple):
     claimed: bool
 
 
+class Pending(NamedTuple):
+    """How many interactions are open, the bytes of their arguments, and those of one run's."""
+
+    calls: int
+    bytes: int
+    bytes_of_run: int
+
+
 _COLUMNS: Final = ", ".join(InteractionRow._fields)
 _PUT: Final = f"INSERT INTO interactions ({_COLUMNS}) VALUES ({', '.join('?' * len(InteractionRow._fields))})"  # noqa: S608 - our own names
 
@@ -54,14 +62,26 @@ class Interactions:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, row: InteractionRow, before: str | None) -> None:
-        """Keep a new one, durably, in place of the one with the id `before`. Raises StorageFull."""
+    async def add(self, row: InteractionRow, before: str | None, limits: Pending) -> Pending | None:
+        """Keep a new one, durably, in place of the one with the id `before`.
 
-        def add(connection: sqlite3.Connection) -> None:
+        Where more than `limits` would be open then, what is open. Raises StorageError.
+        """
+
+        def add(connection: sqlite3.Connection) -> Pending | None:
             connection.execute("UPDATE interactions SET state = 'void' WHERE id = ?", (before,))
+            query = (
+                "SELECT count(*), coalesce(sum(args_bytes), 0), coalesce(sum(args_bytes) FILTER (WHERE run = ?), 0) "
+                "FROM interactions WHERE state = 'pending'"
+            )
+            open = Pending(*connection.execute(query, (row.run,)).fetchone())
+            wanted = (open.calls + 1, open.bytes + row.args_bytes, open.bytes_of_run + row.args_bytes)
+            if any(figure > most for figure, most in zip(wanted, limits, strict=True)):
+                return open
             connection.execute(_PUT, row)
+            return None
 
-        await self._database.write(add)
+        return await self._database.write(add)
 
     async def get(self, id: str) -> InteractionRow | None:
         query = f"SELECT {_COLUMNS} FROM interactions WHERE id = ?"  # noqa: S608 - our own names
@@ -123,12 +143,6 @@ class Interactions:
         query = "SELECT min(expires_at) FROM interactions WHERE state = 'pending'"
         (at,) = await self._database.read(lambda connection: connection.execute(query).fetchone())
         return None if at is None else float(at)
-
-    async def pending(self) -> int:
-        """How many there are that nobody has answered."""
-        query = "SELECT count(*) FROM interactions WHERE state = 'pending'"
-        (count,) = await self._database.read(lambda connection: connection.execute(query).fetchone())
-        return int(count)
 
 
 def claim(connection: sqlite3.Connection, run: int) -> bool:

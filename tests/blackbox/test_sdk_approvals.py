@@ -314,6 +314,13 @@ async def test_too_many_open_questions_fail_the_call(house: House):
         first = await ex.run("await Promise.all([1, 2].map(n => tools.p.org.main.pay({n})))")
         second = await ex.run("await tools.p.org.main.pay({n: 3}).catch(e => e.code)")
         assert (first.status, second.unwrap(), mine.paid) == ("waiting", "approval_required", [])
+    large = await house.ex.run(
+        "const note = 'x'.repeat(900_000); "
+        "(await Promise.allSettled([...Array(12)].map((_, n) => tools.p.org.main.pay({n, note})))).length"
+    )
+    assert len(large.interactions) == 9
+    assert [call["code"] for call in large.calls if call["outcome"] == "failed"] == ["approval_required"] * 3
+    assert (await house.ex.cancel_run(large.run_id)).status == "cancelled"
 
 
 async def test_a_python_script_waits_too(house: House, at_once: None):
