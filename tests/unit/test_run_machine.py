@@ -8,6 +8,8 @@ from bridge.wire.frames import Answer, Call, Failure
 from runtime import run
 from runtime.run import (
     CallFinished,
+    CallParked,
+    CallReleased,
     CancelIsolate,
     CancelRequested,
     Condemned,
@@ -17,11 +19,15 @@ from runtime.run import (
     Finish,
     FlushDue,
     FlushSoon,
+    GoOn,
     MakeCall,
     PendingArrived,
+    Rebuild,
+    Restored,
     Resume,
     RunMachine,
     StartIsolate,
+    Wait,
     WakeAt,
     WakeDue,
     WorkerLost,
@@ -64,6 +70,10 @@ class Runs(RuleBasedStateMachine):
         self.cancelled = False
         self.flush_due = False
         self.timer = False
+        self.parked: set[int] = set()
+        self.released: set[int] = set()
+        self.waits = False
+        self.moving = False
 
     def feed(self, event: run.Event) -> None:
         over = bool(self.finished)
@@ -73,9 +83,21 @@ class Runs(RuleBasedStateMachine):
             match command:
                 case MakeCall(made):
                     assert made.id in self.asked
-                    assert made.id not in self.made
-                    self.made.append(made.id)
+                    assert made.id not in self.made or made.id in self.released
+                    if made.id in self.released:
+                        self.released.discard(made.id)
+                    else:
+                        self.made.append(made.id)
                     self.open.add(made.id)
+                case Wait():
+                    assert not self.waits
+                    self.waits = True
+                case GoOn():
+                    assert self.waits
+                    self.waits = False
+                case Rebuild():
+                    assert not self.moving
+                    self.moving = True
                 case Resume(answers):
                     assert not self.isolate_runs
                     assert not self.cancelled
@@ -84,8 +106,10 @@ class Runs(RuleBasedStateMachine):
                 case WakeAt(at):
                     self.timer = at is not None
                 case DropCalls():
-                    assert self.open
+                    assert self.open or self.parked
                     self.open.clear()
+                    self.parked.clear()
+                    self.released.clear()
                 case CancelIsolate():
                     assert not self.cancelled
                     self.cancelled = True
@@ -97,7 +121,7 @@ class Runs(RuleBasedStateMachine):
                 case StartIsolate():
                     raise AssertionError("started twice")
 
-    @precondition(lambda self: self.isolate_runs and not self.finished)
+    @precondition(lambda self: self.isolate_runs and not self.finished and not self.moving)
     @rule(count=st.integers(0, 5), wake=st.none() | st.integers(0, 100))
     def pauses(self, count: int, wake: int | None) -> None:
         calls = [call(self.next_id + n) for n in range(count)]
@@ -112,6 +136,40 @@ class Runs(RuleBasedStateMachine):
         id = data.draw(st.sampled_from(sorted(self.open)))
         self.open.discard(id)
         self.feed(CallFinished(answer(id)))
+
+    @precondition(lambda self: self.open)
+    @rule(data=st.data())
+    def call_needs_a_person(self, data: st.DataObject) -> None:
+        id = data.draw(st.sampled_from(sorted(self.open)))
+        self.open.discard(id)
+        self.parked.add(id)
+        self.feed(CallParked(call(id)))
+
+    @precondition(lambda self: self.parked)
+    @rule(data=st.data())
+    def person_answers(self, data: st.DataObject) -> None:
+        id = data.draw(st.sampled_from(sorted(self.parked)))
+        self.parked.discard(id)
+        self.released.add(id)
+        self.feed(CallReleased(id))
+
+    @rule(id=st.integers(0, 20))
+    def stray_decision(self, id: int) -> None:
+        if id not in self.parked:
+            self.feed(CallReleased(id))
+
+    @precondition(lambda self: not self.moving and not self.finished and not self.cancelled)
+    @rule()
+    def worker_dies_of_something_else(self) -> None:
+        self.feed(WorkerLost("the worker process ended", innocent=True))
+
+    @precondition(lambda self: self.moving and not self.finished)
+    @rule(wake=st.none() | st.integers(0, 100))
+    def is_there_again(self, wake: int | None) -> None:
+        self.moving = False
+        if not self.isolate_runs and not self.open and not self.parked and wake is None:
+            wake = 1
+        self.feed(Restored(wake if not self.isolate_runs else None, self.isolate_runs))
 
     @rule(id=st.integers(0, 20))
     def stray_answer(self, id: int) -> None:
@@ -135,12 +193,13 @@ class Runs(RuleBasedStateMachine):
         if not self.timer:
             self.feed(WakeDue())
 
-    @precondition(lambda self: self.isolate_runs or self.cancelled)
+    @precondition(lambda self: (self.isolate_runs or self.cancelled) and not self.moving)
     @rule(ok=st.booleans())
     def isolate_ends(self, ok: bool) -> None:
         reason = None if ok else Failure("script_error", "Error", "no", 1, 1, None, None)
         self.feed(EndedArrived(b"\x01" if ok else None, reason))
 
+    @precondition(lambda self: not self.moving)
     @rule()
     def worker_dies(self) -> None:
         self.feed(WorkerLost("the worker process ended"))
@@ -168,7 +227,7 @@ class Runs(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_open_after_the_end(self) -> None:
-        assert not (self.finished and (self.open or self.timer))
+        assert not (self.finished and (self.open or self.parked or self.timer or self.waits))
 
     @invariant()
     def calls_stay_within_their_limits(self) -> None:
@@ -184,7 +243,14 @@ class Runs(RuleBasedStateMachine):
     @invariant()
     def a_paused_run_always_has_something_to_wait_for(self) -> None:
         if self.machine.phase == "paused":
-            assert self.open or self.timer or self.flush_due
+            assert self.open or self.timer or self.flush_due or self.waits
+
+    @invariant()
+    def a_run_waits_for_a_person_when_nothing_else_can_bring_it_further(self) -> None:
+        if self.waits:
+            assert self.parked
+            assert not self.open
+            assert not self.timer
 
 
 TestRuns = Runs.TestCase
