@@ -243,7 +243,10 @@ async def test_a_server_that_stays_busy_is_left_after_three_requests_and_its_wai
     assert len(server.seen) == 3
 
 
-@pytest.mark.parametrize("after", ["3600", "21", format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)])
+IN_AN_HOUR = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
+
+
+@pytest.mark.parametrize("after", ["3600", "21", IN_AN_HOUR], ids=["an hour", "too long", "a date"])
 async def test_a_wait_that_does_not_fit_into_the_call_is_left_to_the_caller_at_once(after: str) -> None:
     async with web() as (box, server):
         server.answers["/x"] = response({}, status=503, headers={"retry-after": after})
