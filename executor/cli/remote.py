@@ -260,6 +260,16 @@ def _document(source: str | Path) -> Any:
     if isinstance(source, str):
         return source
     text = read_text(str(source), "the document")
+    root = _parsed(text, source)
+    if not isinstance(root, dict):
+        return root
+    from catalog.kinds.openapi import bundle
+
+    # The server reads no files of ours: those beside the document go along in it.
+    return bundle.whole(root, text, url=None, file=source)[0]
+
+
+def _parsed(text: str, source: Path) -> Any:
     try:
         return json.loads(text)
     except ValueError:

@@ -65,8 +65,12 @@ class Contents:
 
     def _media(self, name: str, entry: dict[str, Any]) -> tuple[Media, Schema, frozenset[str]] | None:
         if not name.isascii() or not name.isprintable() or "/" not in name or len(name) > 200:
-            self._report("#", f"a body is left out: {name[:80]!r} is not a media type")
-            return None
+            taken = "json" in name.lower()
+            what = "taken for application/json" if taken else "left out"
+            self._report("#", f"a body is {what}: {name[:80]!r} is not a media type")
+            if not taken:
+                return None
+            name = "application/json"
         encoding = encoding_of(name)
         node = entry.get("schema")
         if encoding == "bytes":

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from bridge.wire.errors import ImportFailed, ToolError
 from catalog.kinds import payload
-from catalog.kinds.openapi import reader, request, security, swagger
+from catalog.kinds.openapi import bundle, reader, request, security, swagger
 from catalog.kinds.openapi.operations import Importer
 from catalog.kinds.openapi.servers import Servers
 from catalog.model import Connection, Manifest, Outbound, Tool, ToolSpec, ToolValue
@@ -28,9 +29,12 @@ class OpenApi:
 
     def resolve_tools(self, config: Mapping[str, Any]) -> Manifest:
         """Raises ImportFailed, naming the place, when no tool can be made of the document."""
-        root = reader.load(config["document"])
+        source, url = config["document"], config.get("document_url")
+        root = reader.load(source)
         _check(root)
-        url = config.get("document_url")
+        kept = config.get("source")
+        file = kept.get("file") if isinstance(kept, Mapping) else None
+        root, unread = bundle.whole(root, source, url=url, file=Path(file) if file is not None else None)
         if "openapi" not in root:
             root = swagger.upgraded(root, url)
         servers = Servers(
@@ -41,6 +45,7 @@ class OpenApi:
             server=config.get("server"),
         )
         importer = Importer(reader.Document(root), servers, document_url=url)
+        importer.diagnostics.extend(unread)
         tools = tuple(importer.tools())
         if not tools:
             first = (

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final, cast
+from urllib.parse import quote
 
 from catalog import address
 from catalog.kinds.openapi import response, security
@@ -34,6 +35,8 @@ _EFFECTS: Final[dict[str, SideEffect]] = {
     "delete": "delete",
 }
 _TEMPLATE: Final = re.compile(r"\{([^{}]+)\}")
+_UNSENDABLE: Final = re.compile(r"[\x00-\x1f\x7f\\{}?#\ud800-\udfff]")
+_SAFE: Final = "!$&'()*+,;=:@%/"
 _PLAIN: Final = re.compile(r"\A[A-Za-z0-9._~!$&'()*+,;=:@%/-]*\Z")
 
 
@@ -109,7 +112,7 @@ class Importer:
         return node
 
     def _tool(self, path: str, method: str, item: dict[str, Any], node: dict[str, Any]) -> ToolSpec:
-        template, query = self._template(path)
+        template, query, asked = self._template(path)
         base, choice = self._servers.base(node.get("servers") or item.get("servers"), self._report)
         if query:
             base = base.at(base.path + "?" + "&".join(filter(None, (base.query, query))))
@@ -118,7 +121,8 @@ class Importer:
         required_schemes = self.default_security if declared is None else declared
         taken = {"body"} if content is not None else set()
         sources = (item.get("parameters"), node.get("parameters"))
-        given = list(self._parameters.read(template, sources, self._credential_fields(required_schemes), taken))
+        fields = self._credential_fields(required_schemes)
+        given = list(self._parameters.read(template, sources, fields, taken, asked))
         in_path = {one.parameter.name for one in given if one.parameter.place == "path"}
         if lacking := [name for name in _TEMPLATE.findall(template) if name not in in_path]:
             raise Broken(f"the path variable {lacking[0]} has no parameter")
@@ -178,14 +182,23 @@ class Importer:
             self._report("#", f"{SIDE_EFFECT} {str(wanted)[:80]!r} is passed over: it is {known}")
         return _EFFECTS.get(method, "write")
 
-    def _template(self, path: str) -> tuple[str, str]:
-        """The path that is sent and its fixed query. A fragment only tells twins apart and never leaves."""
+    def _template(self, path: str) -> tuple[str, str, dict[str, str]]:
+        """The path that is sent, its fixed query, and the names that the variables of its query go by. A fragment only
+        tells twins apart and never leaves."""
         path, _, query = path.partition("#")[0].partition("?")
         if any(segment in (".", "..") for segment in path.split("/")):
             raise Broken("the path holds dot segments")
-        if any(not _PLAIN.match(part) for part in _TEMPLATE.split(path)[::2]) or not _PLAIN.match(query):
+        pieces = _TEMPLATE.split(path)
+        if any(_UNSENDABLE.search(piece) for piece in pieces[::2]):
             raise Broken("the path holds characters that a URL path cannot hold")
-        return path, query
+        pieces[::2] = [quote(piece, safe=_SAFE) for piece in pieces[::2]]
+        path = "".join(f"{{{piece}}}" if index % 2 else piece for index, piece in enumerate(pieces))
+        pairs = [pair.partition("=") for pair in query.split("&")]
+        asked = {match[1]: name for name, _, value in pairs if (match := _TEMPLATE.fullmatch(value))}
+        fixed = "&".join("".join(pair) for pair in pairs if not _TEMPLATE.fullmatch(pair[2]))
+        if not _PLAIN.match(fixed):
+            raise Broken("the path's query holds characters that a URL cannot hold")
+        return path, fixed, asked
 
     def _output(self, method: str, node: dict[str, Any]) -> Schema | None:
         if method == "head":

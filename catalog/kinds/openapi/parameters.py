@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from catalog.kinds.decoding import is_json
@@ -45,18 +45,28 @@ class Parameters:
         self._report = report
 
     def read(
-        self, path: str, sources: tuple[Any, Any], credentials: set[tuple[str, str]], taken: set[str]
+        self,
+        path: str,
+        sources: tuple[Any, Any],
+        credentials: set[tuple[str, str]],
+        taken: set[str],
+        asked: Mapping[str, str],
     ) -> Iterator[Given]:
         """The parameters of the path item and of the operation, which replace those of the same name and place.
 
         What a credential fills is not asked for; `taken` are names of arguments that are not free, and gains those that
-        are given out.
+        are given out. `asked` are variables in the query of the path itself, by the names of their pairs: what a
+        document calls path parameters, or not at all, goes into the query under those.
         """
         merged: dict[tuple[str, str], dict[str, Any]] = {}
+        for name in asked.values():
+            merged[name, "query"] = {"name": name, "in": "query", "schema": {"type": "string"}}
         for source in sources:
             for entry in source if isinstance(source, list) else ():
                 one = self._node(entry)
                 if one is not None:
+                    if one["in"] == "path" and one["name"] in asked and f"{{{one['name']}}}" not in path:
+                        one = one | {"in": "query", "name": asked[one["name"]]}
                     merged[_identity(one)] = one
         places = sorted(merged.items(), key=lambda each: _PLACES.index(each[1]["in"]))
         named = {at: _key(one, taken) for at, one in places if self._sent(one, credentials, path)}

@@ -33,18 +33,21 @@ class _Loader(yaml.CSafeLoader):
 
 def load(source: bytes | str | Mapping[str, Any]) -> dict[str, Any]:
     """The document in `source`, JSON or YAML. Raises ImportFailed naming the place of the first fault."""
-    if isinstance(source, Mapping):
-        return dict(source)
+    document = dict(source) if isinstance(source, Mapping) else parsed(source)
+    if not isinstance(document, dict):
+        raise ImportFailed(f"The document is {_kind(document)}, not an object with the key 'openapi'.")
+    return document
+
+
+def parsed(source: bytes | str) -> Any:
+    """The data in `source`, JSON or YAML. Raises ImportFailed."""
     text = _text(source)
     start = text.lstrip()[:1]
     if not start:
         raise ImportFailed("The document is empty.")
     if start == "<":
         raise ImportFailed("The document is HTML or XML, not an OpenAPI document in JSON or YAML.")
-    document = _json(text) if start in "{[" else _yaml(text)
-    if not isinstance(document, dict):
-        raise ImportFailed(f"The document is {_kind(document)}, not an object with the key 'openapi'.")
-    return document
+    return _json(text) if start in "{[" else _yaml(text)
 
 
 def _text(source: bytes | str) -> str:
@@ -138,4 +141,4 @@ class Document:
 
 def pointer(*steps: str) -> str:
     """A JSON pointer as a URI fragment: `#/paths/~1pets/get`."""
-    return "#" + "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
+    return "#" + "".join("/" + step.replace("~", "~0").replace("/", "~1").replace("%", "%25") for step in steps)

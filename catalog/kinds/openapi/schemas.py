@@ -27,6 +27,7 @@ _ONE: Final = frozenset(_NESTING.split())
 _LISTS: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _MAPS: Final = frozenset({"properties", "patternProperties", "dependentSchemas"})
 _COMPONENT: Final = re.compile(r"\A#/(?:components/schemas|definitions)/([A-Za-z0-9._-]+)\Z")
+_SUFFIX: Final = re.compile(r"\.(?:json|ya?ml)\Z", re.IGNORECASE)
 _NOT_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 Report = Callable[[str, str], None]
@@ -98,7 +99,8 @@ class Schemas:
             self._names[ref] = None
             return None
         match = _COMPONENT.match(ref)
-        name = match[1] if match else _NOT_NAME.sub("_", ref.rpartition("/")[2].replace("~1", "_")) or "schema"
+        last = _SUFFIX.sub("", ref.rpartition("/")[2]).rpartition("~1")[2]
+        name = match[1] if match else _NOT_NAME.sub("_", last) or "schema"
         while name in self.definitions:
             name += "_"
         self._names[ref] = name

@@ -1,0 +1,218 @@
+"""Documents of several parts as one: other files beside the document, and schemas that are named by `$id` or `$anchor`.
+
+Every reference that is no pointer into the document becomes one; the files that it leads to stand under `x-files`.
+Only files in the document's own folder and below are read, and nothing is ever fetched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote, unquote, urldefrag, urljoin
+
+from bridge.wire.errors import ImportFailed
+from catalog.kinds.openapi import reader
+from catalog.model import Diagnostic
+
+MAX_FILES: Final = 5000
+MAX_BYTES: Final = 128 * 1024 * 1024
+FILES: Final = "x-files"
+
+_SUFFIXES: Final = (".json", ".yaml", ".yml")
+_FOLDER: Final = "https://document.invalid/-/-/-/-/-/-/-/-/"
+"""Where the folder of a document is, for resolving references: deep enough that the way up is seen as one."""
+_HINT: Final = re.compile(r"""\$ref['"]?\s*:\s*['"]?(?!['"]?\s*#/)|\$(?:id|anchor|dynamicAnchor)\b""")
+_OPAQUE: Final = frozenset({"example", "examples", "enum", "const", "default"})
+_NAMES: Final = frozenset(
+    [
+        "properties",
+        "patternProperties",
+        "$defs",
+        "definitions",
+        "dependentSchemas",
+        "schemas",
+        "responses",
+        "parameters",
+        "headers",
+        "requestBodies",
+        "paths",
+        "content",
+        "encoding",
+        "securitySchemes",
+        "pathItems",
+        "callbacks",
+        "links",
+    ]
+)
+"""Keys whose values map names to things: a property may be called `default`."""
+
+_Spot = tuple[str, ...]
+
+
+class _Ref(NamedTuple):
+    node: dict[str, Any]
+    base: str
+    home: str
+    spot: _Spot
+
+
+def whole(
+    root: dict[str, Any], source: Any, *, url: str | None, file: Path | None
+) -> tuple[dict[str, Any], list[Diagnostic]]:
+    """`root` with every reference a pointer into it, and what could not be read. `source` is what it was read from.
+
+    Raises ImportFailed when the files are more than are read.
+    """
+    if isinstance(source, bytes):
+        source = source.decode("utf-8", "replace")
+    if isinstance(source, str) and _HINT.search(source) is None:
+        return root, []
+    if not isinstance(source, str) and not _foreign(root):
+        return root, []
+    return _Bundle(deepcopy(root), url, file).done()
+
+
+def _foreign(root: Any) -> bool:
+    """Whether a document that was given as data has something to do here."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict):
+            ref = node.get("$ref")
+            if (isinstance(ref, str) and not ref.startswith("#/")) or not node.keys().isdisjoint(_MARKS):
+                return True
+            stack.extend(value for value in node.values() if isinstance(value, (dict, list)))
+        else:
+            stack.extend(value for value in node if isinstance(value, (dict, list)))
+    return False
+
+
+_MARKS: Final = frozenset({"$id", "$anchor", "$dynamicAnchor"})
+
+
+class _Bundle:
+    def __init__(self, root: dict[str, Any], url: str | None, file: Path | None) -> None:
+        self._root = root
+        self._folder = file.parent.resolve() if file is not None else None
+        self._home = url or _FOLDER + quote(file.name if file is not None else "openapi.json")
+        self._places: dict[str, _Spot] = {self._home: ()}
+        self._anchors: dict[tuple[str, str], _Spot] = {}
+        self._files: dict[str, Any] = {}
+        self._bytes = 0
+        self._refs: list[_Ref] = []
+        self._told: dict[str, Diagnostic] = {}
+
+    def done(self) -> tuple[dict[str, Any], list[Diagnostic]]:
+        self._walk(self._root, self._home, ())
+        waiting = 0
+        while waiting < len(self._refs):
+            # Files that are read now may hold references of their own.
+            ref = self._refs[waiting]
+            waiting += 1
+            self._load(urldefrag(urljoin(ref.base, ref.node["$ref"]))[0], ref.spot)
+        if self._files:
+            self._root[FILES] = self._files
+        for ref in self._refs:
+            found = self._target(ref)
+            if found is not None:
+                ref.node["$ref"] = found
+        return self._root, list(self._told.values())
+
+    def _walk(self, root: Any, home: str, spot: _Spot) -> None:
+        """Note the references, the ids and the anchors of one file; `spot` is where it stands."""
+        stack: list[tuple[Any, str, _Spot, bool]] = [(root, home, spot, False)]
+        while stack:
+            node, base, at, named = stack.pop()
+            if isinstance(node, list):
+                stack.extend((one, base, (*at, str(index)), False) for index, one in enumerate(node))
+            elif isinstance(node, dict):
+                base = base if named else self._marked(node, base, home, at)
+                for key, value in node.items():
+                    if isinstance(value, (dict, list)) and (named or not (key in _OPAQUE or key.startswith("x-"))):
+                        stack.append((value, base, (*at, key), not named and key in _NAMES))
+
+    def _marked(self, node: dict[str, Any], base: str, home: str, at: _Spot) -> str:
+        if isinstance(node.get("$id"), str):
+            base = urldefrag(urljoin(base, node["$id"]))[0]
+            self._places.setdefault(base, at)
+        for key in ("$anchor", "$dynamicAnchor"):
+            if isinstance(node.get(key), str):
+                self._anchors.setdefault((base, node[key]), at)
+        if isinstance(node.get("$ref"), str):
+            self._refs.append(_Ref(node, base, home, at))
+        return base
+
+    def _load(self, uri: str, spot: _Spot) -> None:
+        """Read the file that `uri` names, if it is one of this document's folder."""
+        if uri in self._places or self._folder is None or not uri.startswith("https://document.invalid/"):
+            return
+        name = unquote(uri.removeprefix(_FOLDER))
+        self._places[uri] = (FILES, name)
+        try:
+            if not uri.startswith(_FOLDER) or ".." in name.split("/"):
+                raise _Unread("it is not in the folder of the document")
+            self._files[name] = self._read(name)
+        except _Unread as e:
+            del self._places[uri]
+            where = reader.pointer(*spot)
+            self._told.setdefault(uri, Diagnostic(where, f"the file {name[:200]!r} is not read: {e}"))
+            return
+        self._walk(self._files[name], uri, (FILES, name))
+
+    def _read(self, name: str) -> Any:
+        assert self._folder is not None
+        if not name.lower().endswith(_SUFFIXES) or any(part.startswith(".") for part in name.split("/")):
+            raise _Unread("it is not a JSON or YAML file")
+        try:
+            path = (self._folder / name).resolve()
+            if not path.is_relative_to(self._folder) or not path.is_file():
+                raise _Unread("there is no such file in the folder of the document")
+            data = path.read_bytes()
+        except (OSError, ValueError):
+            raise _Unread("it cannot be read") from None
+        self._bytes += len(data)
+        if len(self._files) >= MAX_FILES or self._bytes > MAX_BYTES:
+            raise ImportFailed(f"The document has more than {MAX_FILES} files or {MAX_BYTES >> 20} MiB of them.")
+        try:
+            return reader.parsed(data)
+        except ImportFailed as e:
+            raise _Unread(e.message.rstrip(".")) from None
+
+    def _target(self, ref: _Ref) -> str | None:
+        """The pointer that takes the place of a reference, None where it leads to nothing known."""
+        text: str = ref.node["$ref"]
+        uri, fragment = urldefrag(urljoin(ref.base, text))
+        spot = self._places.get(uri)
+        if spot is None:
+            return None
+        if fragment and not fragment.startswith("/"):
+            spot, fragment = self._anchors.get((uri, unquote(fragment))), ""
+            return reader.pointer(*spot) if spot is not None else None
+        found = reader.pointer(*spot) + fragment
+        if ref.base != ref.home and not self._leads(found) and text.startswith("#/"):
+            # Many who give a schema an $id still write references from the root of the document.
+            return reader.pointer(*self._places[ref.home]) + text[1:]
+        return found
+
+    def _leads(self, ref: str) -> bool:
+        node: Any = self._root
+        for step in _steps(ref):
+            if isinstance(node, Mapping) and step in node:
+                node = node[step]
+            elif isinstance(node, list) and step.isdigit() and int(step) < len(node):
+                node = node[int(step)]
+            else:
+                return False
+        return True
+
+
+class _Unread(Exception):
+    """Raised when a file is not read; the message says why."""
+
+
+def _steps(ref: str) -> Iterator[str]:
+    for step in unquote(ref[1:]).split("/")[1:]:
+        yield step.replace("~1", "/").replace("~0", "~")
