@@ -116,6 +116,8 @@ def _read(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
+    except NotADirectoryError:
+        raise ConfigError(f"the home {str(path.parent)!r} is not a directory") from None
     except (OSError, ValueError) as e:
         raise ConfigError(f"{FILE} of the home cannot be read: {e}") from None
 

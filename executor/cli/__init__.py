@@ -7,6 +7,9 @@ import sys
 
 def main() -> None:
     """The `executor` program. Exits with 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    from executor.cli.streams import prepare
+
+    prepare()
     from executor.cli.app import run
 
     sys.exit(run(sys.argv[1:]))

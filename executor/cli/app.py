@@ -5,6 +5,7 @@ Commands are named by import path: `executor --help` loads none of them.
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import sys
@@ -150,6 +151,8 @@ def run(arguments: list[str]) -> int:
         # Whoever read our output has closed it; what is left to flush has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
+    except OSError as e:
+        return _refused(e)
     except Exception as e:
         return _defect(e)
     return status if isinstance(status, int) else DONE
@@ -160,6 +163,22 @@ def _wrong_usage(error: CycloptsError) -> int:
     command = " ".join(["executor", *(error.command_chain or ())])
     sys.stderr.write(f"error: {' '.join(line.strip() for line in lines)}\n  hint: {command} --help\n")
     return USAGE
+
+
+_HINTS: Final[dict[int, str]] = {
+    errno.EMFILE: "a process may have more open files: ulimit -n 1024",
+    errno.ENFILE: "this machine has no open files left",
+    errno.ENOSPC: "make room where the output, the home or the cache is",
+}
+
+
+def _refused(error: OSError) -> int:
+    """The operating system's own refusal; one that nobody foresaw is a defect."""
+    hint = _HINTS.get(error.errno or 0)
+    if hint is None:
+        return _defect(error)
+    sys.stderr.write(f"error: {error.strerror}\n  hint: {hint}\n")
+    return FAILED
 
 
 def _defect(error: Exception) -> int:

@@ -15,6 +15,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from bridge.wire.errors import ExecutorError
+from executor.cli import streams
 
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"})
 """Unicode categories of characters that a terminal obeys or does not show."""
@@ -45,7 +46,7 @@ notes = Console(theme=_THEME, highlight=False, stderr=True)
 
 def print_json(value: Any) -> None:
     """Machine output: one JSON document on standard output."""
-    text = json.dumps(value, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
+    text = json.dumps(value, ensure_ascii=not streams.is_utf8(), indent=2 if sys.stdout.isatty() else None)
     sys.stdout.write(text.encode("utf-8", "replace").decode() + "\n")
     sys.stdout.flush()
 
@@ -167,7 +168,7 @@ def _show_waiting(run: dict[str, Any]) -> None:
 
 def print_line(value: Any) -> None:
     """Machine output as it comes: a JSON document on a line."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n")
+    sys.stdout.write(json.dumps(value, ensure_ascii=not streams.is_utf8()).encode("utf-8", "replace").decode() + "\n")
     sys.stdout.flush()
 
 

@@ -51,6 +51,8 @@ class ServeSettings:
             loopback = self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             raise ConfigError(f"{self.host!r} is not an address", hint="such as 127.0.0.1, ::1 or 0.0.0.0") from None
+        if not 0 <= self.port <= 65535:
+            raise ConfigError(f"{self.port} is not a port", hint="0 to 65535; 0 takes a free one")
         if not loopback and not self.require_key:
             raise ConfigError(
                 f"without keys, only this machine may connect: {self.host} is not a loopback address",

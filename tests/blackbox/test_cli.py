@@ -371,3 +371,60 @@ def test_http_that_is_added_for_fetch_is_open_to_the_fetch_of_a_script(home: Pat
         assert "--fetch" in refused.stderr
         assert cli(home, "add", "http", "web", *allowed, "--fetch", "--replace").returncode == 0
         assert run_script(home, script).stdout.strip() in ("200", "401")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_stream_that_the_caller_closed_is_no_file_of_ours(home: Path, closed: str) -> None:
+    """What is printed must not go to the store, which would be the next file to get that number."""
+    (home.parent / "script.ts").write_text("console.log('said'); 7")
+    command = f'"$@" {closed}'
+    done = subprocess.run(
+        ["/bin/sh", "-c", command, "sh", *COMMAND, "run", str(home.parent / "script.ts")],
+        env=environment() | {"EXECUTOR_HOME": str(home)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ("" if ">&-" in closed.replace("2>&-", "") else "7\n")
+    [run] = json.loads(cli(home, "runs", "list", "--json").stdout)["runs"]
+    assert run["status"] == "completed"
+
+
+def test_a_closed_standard_input_is_an_empty_script(home: Path) -> None:
+    command = ["/bin/sh", "-c", '"$@" <&-', "sh", *COMMAND, "run", "-"]
+    done = subprocess.run(command, env=environment() | {"EXECUTOR_HOME": str(home)}, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "null\n"), done.stderr
+
+
+def test_an_output_that_knows_ascii_alone_gets_json_all_the_same(home: Path) -> None:
+    ascii = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = cli(home, "run", "-", input="console.log('✓'); ({ a: '\\u00e9𝒳' })", env=ascii)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii()
+    assert json.loads(done.stdout) == {"a": "é𝒳"}
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ('"$@" >/dev/full', ["No space left", "make room"]),
+        ('"$@" --home /etc/hostname/', ["is not a directory"]),
+    ],
+)
+def test_what_the_system_refuses_is_said_in_its_words(home: Path, command: str, words: list[str]) -> None:
+    (home.parent / "script.ts").write_text("7")
+    done = subprocess.run(
+        ["/bin/sh", "-c", command, "sh", *COMMAND, "run", str(home.parent / "script.ts")],
+        env=environment() | {"EXECUTOR_HOME": str(home)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "executor itself failed" not in done.stderr
+    assert all(word in done.stderr for word in words), done.stderr
+
+
+def test_a_port_that_is_none_is_refused(home: Path) -> None:
+    done = cli(home, "serve", "--port", "99999")
+    assert done.returncode == 1
+    assert "not a port" in done.stderr
