@@ -148,6 +148,10 @@ class Driver:
         self._woken.clear()
         return self.ending
 
+    def was_in_flight(self, peak: int) -> None:
+        """So many calls were in flight at once before this host took the run up."""
+        self._machine.in_flight_peak = max(self._machine.in_flight_peak, peak)
+
     def parked(self, call: frames.Call) -> None:
         """Take note that a call waits for a person."""
         self.feed(run.CallParked(call))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from collections.abc import Callable
 from typing import Final
@@ -138,6 +139,9 @@ class Lives:
                 live.reviving = False
                 return await self._drive_anew(live)
             live.calls = calls = self._calls_of(live)
+            peaks = json.loads(row.usage)
+            calls.args_bytes, calls.value_bytes = peaks.get("call_args_bytes", 0), peaks.get("call_value_bytes", 0)
+            live.driver.was_in_flight(peaks.get("bridge_calls_in_flight", 0))
             for interaction in live.early:
                 calls.decided(interaction)
             slot: Slot | None = None

@@ -353,6 +353,7 @@ async def test_a_waiting_run_survives_its_process_and_is_answered_in_another(tmp
         ended = await house.answer(run, "approve")
         assert (ended.unwrap(), house.paid) == ([1, {"n": 2}], [{"n": 2}])
         assert (ended.labels, len(ended.logs), ended.usage["bridge_calls"]) == ({"k": "v"}, 1, 2)
+        assert all(ended.usage[name] >= figure for name, figure in run.usage.items() if name != "cpu_ms")
         assert (await ex.replay_run(run.run_id)).same
 
 
