@@ -198,15 +198,17 @@ def _key_files() -> list[Check]:
     from runtime.engine.modules import config_dir
 
     folder = config_dir()
-    if not folder.is_dir():
-        return [Check("key files", "ok", f"{folder} will be made")]
-    open_to_others = [
-        path.name for path in sorted(folder.iterdir()) if path.is_file() and stat.S_IMODE(path.lstat().st_mode) & 0o077
-    ]
+    files = sorted(folder.iterdir()) if folder.is_dir() else []
+    elsewhere = os.environ.get("EXECUTOR_KEY_FILE")
+    if elsewhere:
+        files.append(Path(elsewhere))
+    open_to_others = [str(path) for path in files if path.is_file() and stat.S_IMODE(path.lstat().st_mode) & 0o077]
     if open_to_others:
-        names = ", ".join(open_to_others)
-        return [Check("key files", "fail", f"others can read {names} in {folder}", f"chmod 600 {folder}/*")]
-    return [Check("key files", "ok", f"{folder}, for your eyes only")]
+        names = " ".join(open_to_others)
+        return [Check("key files", "fail", f"others can read {names}", f"chmod 600 {names}")]
+    if not files:
+        return [Check("key files", "ok", f"{folder} will be made")]
+    return [Check("key files", "ok", ", ".join(sorted({str(path.parent) for path in files})) + ", for your eyes only")]
 
 
 def _descriptors() -> list[Check]:

@@ -40,8 +40,11 @@ _MARKS: Final[dict[str, tuple[str, str]]] = {
 }
 _LEVELS: Final[dict[str, str]] = {"error": "bad", "warn": "odd", "debug": "quiet", "info": "name"}
 
-out = Console(theme=_THEME, highlight=False, soft_wrap=True)
-notes = Console(theme=_THEME, highlight=False, stderr=True)
+# Into a pipe or a file, ids and commands stay whole, however wide that makes a table.
+_WIDE: Final = 240
+
+out = Console(theme=_THEME, highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _WIDE)
+notes = Console(theme=_THEME, highlight=False, stderr=True, width=None if sys.stderr.isatty() else _WIDE)
 
 
 def print_json(value: Any) -> None:

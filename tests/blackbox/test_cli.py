@@ -428,3 +428,13 @@ def test_a_port_that_is_none_is_refused(home: Path) -> None:
     done = cli(home, "serve", "--port", "99999")
     assert done.returncode == 1
     assert "not a port" in done.stderr
+
+
+def test_the_doctor_sees_a_key_file_that_others_can_read_wherever_it_is(home: Path, tmp_path: Path) -> None:
+    key = tmp_path / "elsewhere.key"
+    key.write_bytes(b"k" * 44)
+    key.chmod(0o644)
+    report = json.loads(cli(home, "doctor", "--json", env={"EXECUTOR_KEY_FILE": str(key)}).stdout)
+    (found,) = [each for each in report["checks"] if each["name"] == "key files"]
+    assert found["status"] == "fail"
+    assert f"chmod 600 {key}" in found["hint"]
