@@ -78,9 +78,10 @@ class Executor(Scoped):
         """
         return self._parts.runs.records.events(run_id, after=after)
 
-    async def wait_run(self, run_id: str) -> RunRecord:
-        """The run's record once it has ended, however long people take. Raises NotFound."""
-        return await self._parts.runs.wait(run_id)
+    async def wait_run(self, run_id: str, *, rest: bool = False) -> RunRecord:
+        """The run's record once it has ended, however long people take; with `rest`, also once it waits for one.
+        Raises NotFound."""
+        return await self._parts.runs.wait(run_id, rest=rest)
 
     async def cancel_run(self, run_id: str) -> RunRecord:
         """Cancel a run and wait until it has ended; a run that has ended stays as it is. Raises NotFound."""

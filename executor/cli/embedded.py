@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bridge.wire.errors import NotFound
+from bridge.wire.errors import Conflict, NotFound
 from executor import logs
 from executor.config import Config
 from executor.executor import Executor
@@ -139,7 +139,13 @@ class Embedded:
             yield event._asdict()
 
     async def resume(self, run_id: str, interaction: str, action: str, content: Any) -> dict[str, Any]:
-        return (await self.executor.resume(run_id, interaction, action, content, principal="cli")).as_dict()
+        try:
+            return (await self.executor.resume(run_id, interaction, action, content, principal="cli")).as_dict()
+        except Conflict as e:
+            if e.code in ("approval_void", "approval_expired"):
+                # The run goes on with that, in this process: it is not left in the middle.
+                await self.executor.wait_run(run_id, rest=True)
+            raise
 
     async def replay_run(self, run_id: str) -> dict[str, Any]:
         return (await self.executor.replay_run(run_id)).as_dict()

@@ -438,3 +438,16 @@ def test_the_doctor_sees_a_key_file_that_others_can_read_wherever_it_is(home: Pa
     (found,) = [each for each in report["checks"] if each["name"] == "key files"]
     assert found["status"] == "fail"
     assert f"chmod 600 {key}" in found["hint"]
+
+
+def test_a_run_whose_question_is_void_goes_on_with_that_and_is_not_left_in_the_middle(home: Path) -> None:
+    assert cli(home, "add", "http", "web", "--allow", "POST https://example.com").returncode == 0
+    script = "try { await tools.web.org.main.http.request({method: 'POST', path: '/x'}) } catch (e) { e.code }"
+    waiting = json.loads(cli(home, "run", "-", "--json", input=script).stdout)
+    assert waiting["status"] == "waiting"
+    assert cli(home, "policy", "set", "web", "http.request", "block").returncode == 0
+    answered = cli(home, "runs", "resume", waiting["run_id"], "--approve")
+    assert answered.returncode == 1
+    assert "nothing was sent" in answered.stderr
+    shown = json.loads(cli(home, "runs", "show", waiting["run_id"], "--json").stdout)
+    assert (shown["status"], shown["result"]) == ("completed", "blocked")
