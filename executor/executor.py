@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from bridge.calls import CallContext
+from executor import logs
 from executor.composition import Parts, assemble
 from executor.scoped import Scoped
 from runtime.results import ReplayReport, RunEvent, RunPage, RunRecord, StoredResult
@@ -41,6 +42,7 @@ class Executor(Scoped):
         and stops the workers. Raises ConfigError when the home cannot be used: another process has it open, it was
         written by a newer version, or its store is damaged.
         """
+        logs.configure_unless_configured()
         async with assemble(home, config, take_up=take_up) as parts:
             yield cls(parts)
 

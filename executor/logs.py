@@ -12,8 +12,14 @@ import structlog
 from structlog.typing import Processor
 
 
-def configure(*, as_json: bool = False) -> None:
-    """Set up logging for this process. Called by programs, never by the library."""
+def configure_unless_configured() -> None:
+    """Keep the library's lines off standard output, structlog's own default, where nobody has set up logging."""
+    if not structlog.is_configured():
+        configure(for_good=False)
+
+
+def configure(*, as_json: bool = False, for_good: bool = True) -> None:
+    """Set up logging for this process; with `for_good`, as far as this package goes, once and for all."""
     shared: list[Processor] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
@@ -26,6 +32,7 @@ def configure(*, as_json: bool = False) -> None:
     structlog.configure(
         processors=[*shared, *last],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
+        # Standard error as it is when a line is written: an embedding program may replace it.
+        logger_factory=lambda *names: structlog.WriteLogger(sys.stderr),
+        cache_logger_on_first_use=for_good,
     )

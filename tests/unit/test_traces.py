@@ -34,6 +34,7 @@ def test_an_unforeseen_failure_is_logged_without_local_variables_when_nothing_ha
     assert "ZeroDivisionError" in said
     assert "tool_failed" in said
     assert "cnry" not in said
+    assert done.stdout == ""
 
 
 def test_a_secret_in_the_message_of_an_exception_or_of_its_cause_is_masked() -> None:
