@@ -256,6 +256,7 @@ def test_what_a_script_logs_and_emits_is_shown_while_it_runs(home: Path, served:
         assert process.stderr.readline().split() == ["warn", "on", "it"]
         assert process.stderr.readline().split(maxsplit=1) == ["emit", '{"n": 1}\n']
         process.send_signal(signal.SIGINT)
+        process.stderr.read()
         process.stderr.close()
         assert process.wait() == 130
         assert json.loads(cli(home, "runs", "list", "--json").stdout)["runs"][0]["status"] == "cancelled"
@@ -296,9 +297,9 @@ def test_ctrl_c_ends_a_run_cleanly_and_records_it(home: Path) -> None:
         assert process.poll() is None
     _until_running(home)
     process.send_signal(signal.SIGINT)
-    assert process.wait(20) == 130
     assert process.stderr is not None
     said = process.stderr.read()
+    assert process.wait(60) == 130
     process.stderr.close()
     assert "Traceback" not in said
     runs = json.loads(cli(home, "runs", "list", "--json").stdout)["runs"]
