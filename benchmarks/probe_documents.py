@@ -42,7 +42,8 @@ async def add():
     async with Toolbox() as box:
         Path("/proc/self/clear_refs").write_text("5")
         before, start = held("VmRSS"), time.process_time()
-        report = await box.add_openapi("api", Path(sys.argv[1]), base_url="https://127.0.0.1/", allow_private=["127.0.0.1"])
+        served = {"base_url": "https://127.0.0.1/", "allow_private": ["127.0.0.1"]}
+        report = await box.add_openapi("api", Path(sys.argv[1]), **served)
         print(time.process_time() - start, held("VmHWM") - before, len(report.tools))
 
 anyio.run(add)

@@ -24,7 +24,9 @@ FILES: Final = "x-files"
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
 _FOLDER: Final = "https://document.invalid/-/-/-/-/-/-/-/-/"
 """Where the folder of a document is, for resolving references: deep enough that the way up is seen as one."""
-_HINT: Final = re.compile(r"""\$ref['"]?\s*:\s*['"]?(?!['"]?\s*#/)|\$(?:id|anchor|dynamicAnchor)\b""")
+_HINT: Final = r"""\$ref['"]?+\s*+:\s*+['"]?+(?!#/)|\$(?:id|anchor|dynamicAnchor)\b"""
+_IN_TEXT: Final = re.compile(_HINT)
+_IN_BYTES: Final = re.compile(_HINT.encode())
 _OPAQUE: Final = frozenset({"example", "examples", "enum", "const", "default"})
 _NAMES: Final = frozenset(
     [
@@ -66,23 +68,28 @@ def whole(
 
     Raises ImportFailed when the files are more than are read.
     """
-    if isinstance(source, bytes):
-        source = source.decode("utf-8", "replace")
-    if isinstance(source, str) and _HINT.search(source) is None:
+    if isinstance(source, (str, bytes)):
+        found = _IN_TEXT.search(source) if isinstance(source, str) else _IN_BYTES.search(source)
+        if found is None or not _foreign(root):
+            return root, []
+    elif _foreign(root):
+        # The caller's data stays as it is.
+        root = deepcopy(root)
+    else:
         return root, []
-    if not isinstance(source, str) and not _foreign(root):
-        return root, []
-    return _Bundle(deepcopy(root), url, file).done()
+    return _Bundle(root, url, file).done()
 
 
 def _foreign(root: Any) -> bool:
-    """Whether a document that was given as data has something to do here."""
+    """Whether there is something to do in the document."""
     stack = [root]
     while stack:
         node = stack.pop()
         if isinstance(node, dict):
             ref = node.get("$ref")
-            if (isinstance(ref, str) and not ref.startswith("#/")) or not node.keys().isdisjoint(_MARKS):
+            if (isinstance(ref, str) and not ref.startswith("#/")) or any(
+                isinstance(node.get(key), str) for key in _MARKS
+            ):
                 return True
             stack.extend(value for value in node.values() if isinstance(value, (dict, list)))
         else:
@@ -90,7 +97,7 @@ def _foreign(root: Any) -> bool:
     return False
 
 
-_MARKS: Final = frozenset({"$id", "$anchor", "$dynamicAnchor"})
+_MARKS: Final = ("$id", "$anchor", "$dynamicAnchor")
 
 
 class _Bundle:

@@ -110,9 +110,7 @@ class Parameters:
             media, entry = response.preferred(content)
             as_json = is_json(media)
             node = entry.get("schema") if isinstance(entry, dict) else None
-        schema = self._schemas.convert(node)
-        if isinstance(one.get("description"), str) and "description" not in schema:
-            schema = schema | {"description": one["description"]}
+        schema = self._schemas.shared(node, one.get("description"))
         reserved = one.get("allowReserved") is True and place == "query"
         parameter = Parameter(key, one["name"], place, style, explode, reserved, as_json)
         return Given(parameter, schema, place == "path" or one.get("required") is True)

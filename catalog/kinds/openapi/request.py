@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, NoReturn
 
 from bridge.wire.errors import ToolError
@@ -56,10 +57,7 @@ class Operation:
             "method": self.method,
             "base": str(self.base),
             "path": self.path,
-            "parameters": [
-                [one.key, one.name, one.place, one.style, one.explode, one.reserved, one.json]
-                for one in self.parameters
-            ],
+            "parameters": [_row(one) for one in self.parameters],
             "body": self.body.as_dict() if self.body is not None else None,
             "accept": self.accept,
             "security": [list(names) for names in self.security] if self.security is not None else None,
@@ -83,6 +81,12 @@ class Operation:
             Choice.from_dict(data["choice"]) if data["choice"] is not None else None,
             data["query"],
         )
+
+
+@lru_cache(maxsize=10_000)
+def _row(one: Parameter) -> list[Any]:
+    """The parameter as JSON data, shared by all operations that have one like it."""
+    return [one.key, one.name, one.place, one.style, one.explode, one.reserved, one.json]
 
 
 def gathered(operation: Operation, args: dict[str, Any]) -> dict[str, Any]:

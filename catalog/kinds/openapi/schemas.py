@@ -6,6 +6,7 @@ by all tools of the document.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import Any, Final
@@ -42,6 +43,7 @@ class Schemas:
         self._names: dict[str, str | None] = {}
         self._waiting: list[tuple[str, str, Any]] = []
         self._at = "#"
+        self._made: dict[str, Schema] = {}
         self.definitions: dict[str, Schema] = {}
 
     def finish(self) -> None:
@@ -51,6 +53,14 @@ class Schemas:
             self._at = ref if ref.startswith("#") else "#"
             self.definitions[name] = self.convert(node)
         self._at = "#"
+
+    def shared(self, node: Any, description: Any) -> Schema:
+        """`convert(node)` with the description where it has none of its own. The same content is the same object:
+        parameters repeat by the thousand."""
+        made = self.convert(node)
+        if isinstance(description, str) and "description" not in made:
+            made = made | {"description": description}
+        return self._made.setdefault(json.dumps(made, default=repr), made)
 
     def convert(self, node: Any, depth: int = 0) -> Schema:
         """The schema `node`. What cannot be read becomes `{}`, anything at all."""
