@@ -190,6 +190,7 @@ def test_the_result_of_a_failed_run_is_a_conflict(server: Server) -> None:
 
 
 def test_an_idempotency_key_gives_the_same_run(server: Server) -> None:
+    """POL-31"""
     key = {"Idempotency-Key": "once-" + "a" * 20}
     first = server.ask("POST", "/run", {"code": "Math.random()"}, headers=key)
     second = server.ask("POST", "/run", {"code": "Math.random()"}, headers=key)

@@ -100,6 +100,7 @@ def test_loading_gives_the_bytes_of_the_manifest(elsewhere: Path) -> None:
 
 
 def test_one_flipped_bit_is_refused(elsewhere: Path) -> None:
+    """PER-14"""
     path = elsewhere / "javascript.wasm"
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
