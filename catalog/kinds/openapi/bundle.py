@@ -87,17 +87,13 @@ def _foreign(root: Any) -> bool:
         node = stack.pop()
         if isinstance(node, dict):
             ref = node.get("$ref")
-            if (isinstance(ref, str) and not ref.startswith("#/")) or any(
-                isinstance(node.get(key), str) for key in _MARKS
-            ):
+            named = node.get("$id") or node.get("$anchor") or node.get("$dynamicAnchor")
+            if (isinstance(ref, str) and not ref.startswith("#/")) or isinstance(named, str):
                 return True
             stack.extend(value for value in node.values() if isinstance(value, (dict, list)))
         else:
             stack.extend(value for value in node if isinstance(value, (dict, list)))
     return False
-
-
-_MARKS: Final = ("$id", "$anchor", "$dynamicAnchor")
 
 
 class _Bundle:
