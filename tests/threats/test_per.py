@@ -113,7 +113,8 @@ async def test_a_damaged_journal_ends_its_run_and_no_other(tmp_path: Path, damag
     edit(tmp_path, "UPDATE journal SET entries = ? WHERE seq = 1", damage)
     async with Executor.open(tmp_path, config=Config(workers=1)) as ex:
         paid = house(ex)
-        record = await ex.resume(run_id, interaction, "approve")
+        await ex.resume(run_id, interaction, "approve")
+        record = await ex.wait_run(run_id)
         assert (record.status, record.error and record.error["code"], paid) == ("failed", "internal", [])
         assert (await ex.run("1 + 1")).unwrap() == 2
 
