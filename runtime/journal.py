@@ -27,6 +27,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgpack
 
 from bridge.wire import frames
+from bridge.wire.errors import FrameError
 from runtime.store.runs import CallRow, RunStore, put_blob, put_calls
 
 T = TypeVar("T")
@@ -190,7 +191,14 @@ def _value(connection: sqlite3.Connection, run: int, value: bytes) -> bytes | li
 
 
 def read(stream: bytes) -> list[list[Any]]:
-    """The entries of a journal, in order."""
+    """The entries of a journal, in order. Raises FrameError for bytes that are no whole entries."""
     unpacker = msgpack.Unpacker(raw=False, max_buffer_size=0)
     unpacker.feed(stream)
-    return list(unpacker)
+    try:
+        entries = list(unpacker)
+    except (ValueError, msgpack.UnpackException) as e:
+        raise FrameError("the journal is damaged") from e
+    # Its loop ends without a word where the last entry is cut off.
+    if unpacker.tell() != len(stream):
+        raise FrameError("the journal is cut off in the middle of an entry")
+    return entries

@@ -124,6 +124,9 @@ class Revival:
                 history.early[id] = known._replace(value=await self._blob(row.n, known.value[0]))
         interactions = {one.call: one for one in await self._store.interactions.of_run(row.n)}
         calls = {facts["id"]: facts for facts in await self._store.calls(row.n)}
+        if not history.steps and (interactions or calls):
+            # Begun anew it would make the calls again that it is known to have made.
+            raise CannotGoOn("internal", "the run cannot be taken up: its journal is lost")
         return Past(row, history, interactions, calls)
 
     async def catch_up(self, live: Live, past: Past, calls: Calls) -> Slot:

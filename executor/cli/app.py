@@ -15,6 +15,7 @@ from cyclopts import App, CycloptsError
 
 import executor
 from bridge.wire.errors import ExecutorError
+from executor.cli.streams import drop_output
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -137,6 +138,7 @@ def run(arguments: list[str]) -> int:
         status: Any = app(
             arguments, exit_on_error=False, print_error=False, result_action="return_value", backend="asyncio"
         )
+        sys.stdout.flush()
     except CycloptsError as e:
         return _wrong_usage(e)
     except ExecutorError as e:
@@ -148,10 +150,10 @@ def run(arguments: list[str]) -> int:
         sys.stderr.write("\ninterrupted\n")
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has closed it; what is left to flush has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         return FAILED
     except OSError as e:
+        drop_output()
         return _refused(e)
     except Exception as e:
         return _defect(e)

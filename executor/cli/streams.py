@@ -25,6 +25,19 @@ def prepare() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+def drop_output() -> None:
+    """Send what standard output still holds to nowhere, when it cannot be written where it was to go.
+
+    Python writes it once more as it exits, and a second failure there would replace the status of the command.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
 def is_utf8() -> bool:
     """Whether standard output takes every character as it is."""
     return (sys.stdout.encoding or "").lower().replace("-", "").replace("_", "") == "utf8"
