@@ -147,9 +147,7 @@ def _config_dir() -> str:
 def environment() -> dict[str, str]:
     """An environment whose keys and settings are the tests' own. One folder of keys serves all of them: compiled
     images are bound to it, and compiling takes seconds. Output is buffered there as it is for a user."""
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("EXECUTOR_", "PYTHONUNBUFFERED"))
-    }
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("EXECUTOR_", "PYTHONUNBUFFERED"))}
     cache = {"EXECUTOR_CACHE_DIR": os.environ["EXECUTOR_CACHE_DIR"]} if "EXECUTOR_CACHE_DIR" in os.environ else {}
     return kept | cache | {"EXECUTOR_CONFIG_DIR": _config_dir(), "COLUMNS": "100"}
 
