@@ -39,7 +39,7 @@ _MAGIC: Final = b"EXCWASM1"
 _MAC: Final = 32
 _LENGTH: Final = struct.Struct(">I")
 _COMPILE_S: Final = 600
-_KEPT: Final = 16
+_KEPT: Final = 32
 
 
 def config_dir() -> Path:
