@@ -187,7 +187,7 @@ STACKS = {
 
 @pytest.mark.parametrize("shape", STACKS)
 def test_no_recursion_is_a_trap_and_the_next_line_runs(shape: str) -> None:
-    """BUD-06, ESC-28"""
+    """ESC-28"""
     source = f"let r; try {{ r = await (async () => {{ {STACKS[shape]} }})() }} catch (e) {{ r = e }} 'went on'"
     step = run(source, memory=200 << 20, fuel=10**12)
     if shape == "await in a tool" and step.status == "failed":

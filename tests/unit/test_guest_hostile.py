@@ -80,7 +80,7 @@ def test_a_malformed_answer_ends_the_run(data: bytes) -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_no_bytes_make_the_guest_trap(data: st.DataObject) -> None:
-    """MSG-01, MSG-02: anything is a result, a failure, or fuel that ran out."""
+    """MSG-02: anything is a result, a failure, or fuel that ran out."""
     whole = start("await tools.a({}); input", codec.encode({"a": [1, "x", b"y", 2**60]}), 1, LIMITS)
     body = bytearray(whole)
     for _ in range(data.draw(st.integers(1, 4))):
