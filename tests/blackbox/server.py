@@ -140,7 +140,7 @@ def body_of(reply: bytes) -> Any:
 
 @cache
 def _config_dir() -> str:
-    """A fresh folder with the key that the set-up compiled the images under: compiling them anew takes half a minute."""
+    """A fresh folder with the key that the set-up compiled the images under: compiling takes half a minute."""
     folder = tempfile.mkdtemp(prefix="executor-tests-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     key = config_dir() / "cache.key"
