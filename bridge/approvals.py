@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bridge.calls import CallContext
-from bridge.policy import Decision
+from bridge.policy import Approver, Decision
 from bridge.wire import codec
 from catalog.kinds.code import Code
 from catalog.model import Connection, Schema, Tool
@@ -19,13 +19,14 @@ from catalog.registry import Installed
 @dataclass(frozen=True, slots=True)
 class Ask:
     """One call that waits. `binding` is the hash of the exact call and of everything that decides what it does: a yes
-    to it is a yes to nothing else. `arguments` are those that would be sent."""
+    to it is a yes to nothing else. `arguments` are those that would be sent; `approver` is who may allow it."""
 
     path: str
     arguments: dict[str, Any]
     reason: str
     side_effect: str
     binding: str
+    approver: Approver = "anyone"
 
 
 class NeedsApproval(Exception):
@@ -74,8 +75,11 @@ class Binder:
             "decision": [decision.effect, decision.rule.id if decision.rule is not None else None],
             "arguments": hashlib.sha256(codec.encode(args)).hexdigest(),
         }
+        if decision.approver != "anyone":
+            facts["approver"] = decision.approver
         packed = json.dumps(facts, sort_keys=True, default=_opaque).encode("utf-8", "surrogatepass")
-        return Ask(tool.path, args, decision.reason, tool.side_effect, hashlib.sha256(packed).hexdigest())
+        binding = hashlib.sha256(packed).hexdigest()
+        return Ask(tool.path, args, decision.reason, tool.side_effect, binding, decision.approver)
 
     def _digest(self, tool: Tool) -> str:
         known = self._definitions.get(tool.integration)

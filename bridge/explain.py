@@ -12,7 +12,7 @@ from catalog.model import Tool
 
 
 def explain(tool: Tool, policy: Policy, view: View = EVERYTHING) -> dict[str, Any]:
-    """`{path, side_effect, effect, rule, reason, steps, applying}`.
+    """`{path, side_effect, effect, approver, rule, reason, steps, applying}`; `approver` is None where nobody is asked.
 
     `steps` are in order: the review that the tool awaits, the default of the side effect (`auto`), then each scope that
     has a rule for the tool, the outer one first, then each lens of the view. A step has `effect` (None: it says
@@ -34,6 +34,7 @@ def explain(tool: Tool, policy: Policy, view: View = EVERYTHING) -> dict[str, An
         "path": tool.path,
         "side_effect": tool.side_effect,
         "effect": effect,
+        "approver": decision.approver if effect == "require_approval" else None,
         "rule": decision.rule.as_dict() if decision.rule is not None and view.holds(tool) else None,
         "reason": reason,
         "steps": steps,
@@ -74,6 +75,8 @@ def _beats(winner: Rule, other: Rule) -> str:
         return f"{winner.glob.pattern} is more specific than {other.glob.pattern}"
     if winner.effect != other.effect:
         return f"of equally specific rules the strictest wins: {winner.effect} over {other.effect}"
+    if winner.approver != other.approver:
+        return "of equally specific rules the strictest wins: approval by another person"
     return "equally specific rules that say the same"
 
 

@@ -5,6 +5,8 @@ effect, and is said by a scope. Without a rule the side effect decides: read is 
 human. Within one scope the connection's rule beats the integration's, which beats `*`; then the more specific glob
 beats the broader; ties go to the most restrictive. Where several scopes have a rule, the most restrictive wins.
 Where several scopes are equally strict, the outer one's rule is named: the inner one added nothing.
+
+A rule that requires approval may say that it takes another person than the one whose run makes the call (four eyes).
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from bridge.glob import Glob
@@ -23,6 +25,8 @@ from catalog.model import SideEffect, Tool
 from catalog.registry import Registry
 
 Effect = Literal["approve", "require_approval", "block"]
+Approver = Literal["anyone", "another"]
+"""Who may allow a call: anyone who may answer at all, or only a principal other than the one that the run is of."""
 
 SEVERITY: Final[dict[Effect, int]] = {"approve": 0, "require_approval": 1, "block": 2}
 DEFAULTS: Final[dict[SideEffect, Effect]] = {
@@ -43,6 +47,7 @@ class RuleRow(NamedTuple):
     effect: str
     reason: str
     created_at: float
+    approver: str = "anyone"
 
 
 class PolicyStore(Protocol):
@@ -80,6 +85,7 @@ class Rule:
     effect: Effect
     reason: str
     created_at: float
+    approver: Approver = "anyone"
 
     @property
     def level(self) -> int:
@@ -87,9 +93,13 @@ class Rule:
         return 0 if self.target == "*" else 2 if "." in self.target else 1
 
     @property
-    def rank(self) -> tuple[int, tuple[bool, int], int]:
+    def rank(self) -> tuple[int, tuple[bool, int], tuple[int, bool]]:
         """Of the rules of one scope that apply, the one of the highest rank decides."""
-        return self.level, self.glob.specificity, SEVERITY[self.effect]
+        return self.level, self.glob.specificity, self.strictness
+
+    @property
+    def strictness(self) -> tuple[int, bool]:
+        return SEVERITY[self.effect], self.approver == "another"
 
     def applies(self, tool: Tool) -> bool:
         return self._targets(tool) and self.glob.matches(tool.name)
@@ -99,16 +109,23 @@ class Rule:
 
     def as_dict(self) -> dict[str, Any]:
         facts = {"id": self.id, "scope": self.scope, "target": self.target, "pattern": self.glob.pattern}
-        return facts | {"effect": self.effect, "reason": self.reason}
+        facts |= {"effect": self.effect, "reason": self.reason}
+        return facts | {"approver": self.approver} if self.effect == "require_approval" else facts
 
     def row(self) -> RuleRow:
-        return RuleRow(self.id, self.scope, self.target, self.glob.pattern, self.effect, self.reason, self.created_at)
+        glob = self.glob.pattern
+        return RuleRow(self.id, self.scope, self.target, glob, self.effect, self.reason, self.created_at, self.approver)
 
 
-def new_rule(target: str, pattern: str, effect: str, *, scope: str, reason: str = "") -> Rule:
-    """A rule fit to be stored. Raises InvalidRequest for a target, pattern, effect or scope that is not one."""
+def new_rule(target: str, pattern: str, effect: str, *, scope: str, reason: str = "", approver: str = "anyone") -> Rule:
+    """A rule fit to be stored. Raises InvalidRequest for a target, pattern, effect, approver or scope that is not
+    one."""
     if effect not in SEVERITY:
         raise InvalidRequest(f"{effect[:40]!r} is not an effect.", hint="Effects: approve, require_approval, block.")
+    if approver != "anyone" and approver != "another":
+        raise InvalidRequest(f"{approver[:40]!r} is not an approver.", hint="Approvers: anyone, another.")
+    if approver == "another" and effect != "require_approval":
+        raise InvalidRequest("Only a rule that requires approval says who approves.")
     parts = target.split(".")
     if target != "*" and (len(parts) not in (1, 3) or not all(address.is_name(part) for part in parts)):
         raise InvalidRequest(
@@ -117,7 +134,7 @@ def new_rule(target: str, pattern: str, effect: str, *, scope: str, reason: str 
         )
     address.check_scope(scope)
     rule_id = "pol_" + secrets.token_hex(8)
-    return Rule(rule_id, scope, target, Glob(pattern), effect, reason[:500], time.time())
+    return Rule(rule_id, scope, target, Glob(pattern), effect, reason[:500], time.time(), approver)
 
 
 def check_target(target: str, registry: Registry) -> None:
@@ -138,16 +155,18 @@ def check_target(target: str, registry: Registry) -> None:
 def read_rule(row: RuleRow) -> Rule:
     """A stored rule. Raises InvalidRequest when the row does not hold one: a rule that cannot be read is never
     skipped, because skipping it could allow what it forbids."""
-    rule = new_rule(row.target, row.pattern, row.effect, scope=row.scope, reason=row.reason)
-    return Rule(row.id, rule.scope, rule.target, rule.glob, rule.effect, rule.reason, row.created_at)
+    rule = new_rule(row.target, row.pattern, row.effect, scope=row.scope, reason=row.reason, approver=row.approver)
+    return replace(rule, id=row.id, created_at=row.created_at)
 
 
 class Decision(NamedTuple):
-    """`rule` is the one that decided; None when the side effect's default did, or the tool awaits review."""
+    """`rule` is the one that decided; None when the side effect's default did, or the tool awaits review. `approver`
+    counts where the effect is `require_approval`."""
 
     effect: Effect
     rule: Rule | LensRule | None
     reason: str
+    approver: Approver = "anyone"
 
 
 def decide(tool: Tool, rules: Iterable[Rule]) -> Decision:
@@ -164,11 +183,13 @@ def decide(tool: Tool, rules: Iterable[Rule]) -> Decision:
             effect, None, f"no rule applies, and the default for side effect {tool.side_effect} is {effect}"
         )
     # max() keeps the first of equals: the outer scope's rule is the one that is named.
-    rule = max((best[scope] for scope in address.SCOPES if scope in best), key=lambda rule: SEVERITY[rule.effect])
+    rule = max((best[scope] for scope in address.SCOPES if scope in best), key=lambda rule: rule.strictness)
     reason = f"rule {rule.id} of scope {rule.scope}: {rule.effect} {rule.target} {rule.glob.pattern}"
     if len(best) > 1:
         reason += ", the strictest of the scopes"
-    return Decision(rule.effect, rule, reason)
+    if rule.approver == "another":
+        reason += ", by another person than the one who asks"
+    return Decision(rule.effect, rule, reason, rule.approver)
 
 
 def tightened(tool: Tool, decision: Decision, view: View) -> Decision:
@@ -180,9 +201,11 @@ def tightened(tool: Tool, decision: Decision, view: View) -> Decision:
 
 
 class Policy:
-    """The rules in force, with a decision remembered for each tool until a rule changes."""
+    """The rules in force, with a decision remembered for each tool until a rule changes. `approver` `another`: whatever
+    requires approval requires another person's."""
 
-    def __init__(self, rules: Sequence[Rule] = ()) -> None:
+    def __init__(self, rules: Sequence[Rule] = (), approver: Approver = "anyone") -> None:
+        self._approver = approver
         self._rules = {rule.id: rule for rule in rules}
         self._decided: dict[tuple[str, str], Decision] = {}
         self.version = 0
@@ -214,7 +237,9 @@ class Policy:
         if tool.awaits:
             return Decision("block", None, f"it awaits review: {tool.awaits}")
         decision = self._by_rules(tool)
-        return tightened(tool, decision, view) if view.lenses else decision
+        if view.lenses:
+            decision = tightened(tool, decision, view)
+        return decision._replace(approver="another") if self._approver == "another" else decision
 
     def _by_rules(self, tool: Tool) -> Decision:
         key = (tool.path, tool.side_effect)

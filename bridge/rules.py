@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bridge.policy import Effect, Policy, PolicyStore, Rule, check_target, new_rule, read_rule
+from bridge.policy import Approver, Effect, Policy, PolicyStore, Rule, check_target, new_rule, read_rule
 from bridge.wire.errors import ConfigError, NotFound, RequestRefused
 from catalog.registry import Registry
 
@@ -28,9 +28,11 @@ class Rules:
                     hint="Nothing is served while a rule is unreadable, because it may forbid something.",
                 ) from None
 
-    async def add(self, target: str, pattern: str, effect: Effect, *, scope: str, reason: str) -> dict[str, Any]:
+    async def add(
+        self, target: str, pattern: str, effect: Effect, *, scope: str, reason: str, approver: Approver
+    ) -> dict[str, Any]:
         """See `Toolbox.add_policy`."""
-        rule = new_rule(target, pattern, effect, scope=scope, reason=reason)
+        rule = new_rule(target, pattern, effect, scope=scope, reason=reason, approver=approver)
         check_target(target, self._registry)
         await self._store.put_rule(rule.row())
         self._policy.add(rule)

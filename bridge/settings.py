@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bridge.policy import Approver
 from bridge.secrets.server import ServerSettings
 
 
@@ -15,7 +16,8 @@ class ToolboxSettings:
     hosts, addresses or networks that any integration may reach. `key_file` and `config_dir` None: the defaults of
     `bridge.secrets.masterkey`; `ephemeral_key`: a key that is never written, for a home in memory. `vault` and
     `onepassword`: the servers behind `vault:` and `op:` references, of which answers are kept `secret_cache_s` seconds.
-    `http_references`: patterns of the references that a caller over the network may name, beside local ones."""
+    `http_references`: patterns of the references that a caller over the network may name, beside local ones.
+    `approver`: who may allow a call where no rule says `another`."""
 
     egress_allow: Sequence[str] | None = None
     allow_private: Sequence[str] = ()
@@ -31,3 +33,4 @@ class ToolboxSettings:
     onepassword: ServerSettings | None = None
     secret_cache_s: float = 1.0
     http_references: Sequence[str] = ()
+    approver: Approver = "anyone"

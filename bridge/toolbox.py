@@ -19,7 +19,7 @@ from bridge.egress import Gate, Grant
 from bridge.explain import explain
 from bridge.integrations import Integrations
 from bridge.outbound import Passage
-from bridge.policy import Effect, MemoryPolicies, Policy, PolicyStore
+from bridge.policy import Approver, Effect, MemoryPolicies, Policy, PolicyStore
 from bridge.proxy import ToolProxy
 from bridge.rules import Rules
 from bridge.secrets import masterkey
@@ -74,7 +74,7 @@ class Toolbox(Integrations):
         self._providers = Providers(
             self.local, vault=settings.vault, onepassword=settings.onepassword, cache_s=settings.secret_cache_s
         )
-        self._policy = Policy()
+        self._policy = Policy(approver=settings.approver)
         registry = Registry(ranker)
         super().__init__(
             catalog or MemoryCatalog(),
@@ -212,15 +212,23 @@ class Toolbox(Integrations):
     # Policies
 
     async def add_policy(
-        self, target: str, pattern: str, effect: Effect, *, scope: str = "org", reason: str = ""
+        self,
+        target: str,
+        pattern: str,
+        effect: Effect,
+        *,
+        scope: str = "org",
+        reason: str = "",
+        approver: Approver = "anyone",
     ) -> dict[str, Any]:
         """Add a rule, in force when this returns; the answer also says how many tools it `matches` now.
 
         `target` is `*`, an integration that there is, or its `integration.scope.connection`; `pattern` a glob over the
-        tool part. Raises InvalidRequest.
+        tool part. `approver` `another`: what the rule requires approval for is not approved by the principal whose run
+        makes the call. Raises InvalidRequest.
         """
         async with self._changing:
-            return await self._rules.add(target, pattern, effect, scope=scope, reason=reason)
+            return await self._rules.add(target, pattern, effect, scope=scope, reason=reason, approver=approver)
 
     async def remove_policy(self, rule_id: str) -> None:
         """Raises NotFound."""

@@ -143,6 +143,7 @@ def _toolbox(settings: Config, *, ephemeral_key: bool) -> ToolboxSettings:
         onepassword=_onepassword(settings),
         secret_cache_s=settings.secret_cache_s,
         http_references=settings.http_references,
+        approver=settings.approver,
     )
 
 

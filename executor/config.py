@@ -46,6 +46,9 @@ class Config(BaseModel):
     keep_bytes: int = Field(4 * 1024**3, ge=1024**2, description="bytes of the store above which old runs go")
     approval_s: float = Field(86_400.0, gt=0, le=366 * 86_400, description="seconds that a person has to answer")
     max_waiting: int = Field(10_000, ge=0, description="calls that wait for a person at once; further ones fail")
+    approver: Literal["anyone", "another"] = Field(
+        "anyone", description="who may allow a call; another: never the one whose run makes it"
+    )
     journal_bytes: int = Field(64 * 1024**2, ge=0, description="bytes of one run's journal")
     egress_allow: tuple[str, ...] | None = Field(None, description="the only hosts any integration may reach")
     allow_private: tuple[str, ...] = Field((), description="private hosts or networks any integration may reach")

@@ -102,9 +102,11 @@ class Executor(Scoped):
         """Answer an interaction of a run: `approve` or `deny` the call, or `cancel` the whole run.
 
         `content` may say why: the script that was denied a call reads `content.reason` in its error. With `wait` the
-        record comes when the run has ended or waits again. The same answer again gives the same outcome. Raises
-        NotFound, InvalidRequest and Conflict: `already_decided` (differently), `approval_expired`, `approval_void`
-        (the tool, its connection or the policy changed; nothing was sent, and the call is decided as things are now).
+        record comes when the run has ended or waits again. The same answer again gives the same outcome. `principal` is
+        who answers: where a policy asks for another's approval, not the one whose run it is. Raises NotFound,
+        InvalidRequest, Forbidden (`own_approval`) and Conflict: `already_decided` (differently), `approval_expired`,
+        `approval_void` (the tool, its connection or the policy changed; nothing was sent, and the call is
+        decided as things are now).
         """
         return await self._parts.runs.resume(run_id, interaction, action, content, principal=principal, wait=wait)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from bridge.approvals import Ask
-from bridge.wire.errors import Conflict, InvalidRequest, NotFound, ToolError
+from bridge.wire.errors import Conflict, Forbidden, InvalidRequest, NotFound, ToolError
 from runtime import values
 from runtime.store.interactions import Decided, InteractionRow, Interactions, Pending
 
@@ -54,6 +54,7 @@ class Approvals:
             state="pending",
             created_at=now,
             expires_at=now + self._seconds,
+            approver=ask.approver,
         )
         limits = Pending(self._most, MOST_BYTES, MOST_BYTES_OF_RUN)
         open = await self.store.add(row, before.id if before is not None else None, limits)
@@ -84,6 +85,16 @@ class Approvals:
         """
         text = content_of(content)
         return await self.store.decide(row.id, state, now=time.time(), by=by, content=text)
+
+
+def check_approver(row: InteractionRow, asker: str, by: str) -> None:
+    """Raises Forbidden (`own_approval`) where it takes another than the one whose run asks, and it is the same."""
+    if row.approver == "another" and by == asker:
+        raise Forbidden(
+            "this call takes the approval of another than the one whose run makes it",
+            code="own_approval",
+            hint="somebody with another key can approve it; whoever asked can deny it, or cancel the run",
+        )
 
 
 def check(decided: Decided, state: str, content: Any) -> None:
@@ -123,6 +134,7 @@ def as_dict(row: InteractionRow) -> dict[str, Any]:
         "reason": row.reason,
         "side_effect": row.side_effect,
         "call": row.call,
+        "approver": row.approver,
         "created_at": row.created_at,
         "expires_at": row.expires_at,
     }

@@ -14,7 +14,7 @@ from bridge.calls import CallContext
 from bridge.proxy import ToolProxy
 from bridge.wire.errors import ExecutorError, InvalidRequest, StorageError
 from runtime import values
-from runtime.interactions import STATES, Approvals, arguments_of, check
+from runtime.interactions import STATES, Approvals, arguments_of, check, check_approver
 from runtime.live import Live, narrowings_of
 from runtime.store.interactions import Decided, InteractionRow
 from runtime.store.runs import RunRow, RunStore
@@ -65,12 +65,15 @@ class Patience:
     async def answer(self, row: RunRow, id: Any, action: Any, content: Any, by: str) -> Decided:
         """Take a person's answer to an interaction of a run. The same answer again is accepted again.
 
-        Raises NotFound, InvalidRequest, and Conflict: `already_decided`, `approval_expired`, `approval_void`.
+        Raises NotFound, InvalidRequest, Forbidden (`own_approval`), and Conflict: `already_decided`,
+        `approval_expired`, `approval_void`.
         """
         if action not in STATES:
             raise InvalidRequest(f"{str(action)[:40]!r} is not an answer", hint=f"use one of {', '.join(STATES)}")
         asked = await self.approvals.find(row.n, id)
         state = STATES[action]
+        if action == "approve":
+            check_approver(asked, row.principal, by)
         if action == "approve" and asked.state == "pending" and not self._stands(row, asked):
             state = "void"
         decided = await self.approvals.answer(asked, state, content, by)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import anyio.to_thread
 
+from bridge.wire.errors import ExecutorError
 from executor.cli import output
 from executor.cli.session import Session
 
@@ -19,14 +20,24 @@ def can_ask() -> bool:
 
 async def settle(session: Session, run: dict[str, Any]) -> dict[str, Any]:
     """Ask about everything that `run` waits for, until it has ended or nobody answers; the run as it is then."""
-    while run["status"] == "waiting" and run.get("interactions"):
-        asked = run["interactions"][0]
+    others: set[str] = set()
+    while asked := next((one for one in _open(run) if one["id"] not in others), None):
         show(asked)
         action = await _ask()
         if action is None:
             return run
-        run = await session.resume(run["run_id"], asked["id"], action, None)
+        try:
+            run = await session.resume(run["run_id"], asked["id"], action, None)
+        except ExecutorError as e:
+            if e.code != "own_approval":
+                raise
+            output.say_error(e)
+            others.add(asked["id"])
     return run
+
+
+def _open(run: dict[str, Any]) -> list[dict[str, Any]]:
+    return run.get("interactions") or [] if run["status"] == "waiting" else []
 
 
 def show(asked: dict[str, Any]) -> None:

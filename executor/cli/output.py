@@ -167,6 +167,8 @@ def _show_waiting(run: dict[str, Any]) -> None:
         arguments = json.dumps(each["arguments"], ensure_ascii=True)
         notes.print(Text.assemble(("waits ", "odd"), (each["path"], "name"), f" {arguments}"), soft_wrap=True)
         say(f"      executor runs resume {run['run_id']} {each['id']} --approve | --deny", "quiet")
+        if each.get("approver") == "another":
+            say("      by somebody else than the one who ran it", "quiet")
 
 
 def print_line(value: Any) -> None:

@@ -15,6 +15,7 @@ from runtime.budgets import TABLE
 Cursor = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 Glob = Annotated[str, StringConstraints(max_length=256, pattern=r"^[A-Za-z0-9_.*-]+$")]
 Effect = Literal["approve", "require_approval", "block"]
+Approver = Literal["anyone", "another"]
 
 
 def _budgets_schema(schema: dict[str, Any]) -> None:
@@ -80,6 +81,9 @@ class PolicyRequest(Asked):
     effect: Effect
     scope: Scope = "org"
     reason: Annotated[str, StringConstraints(max_length=500)] = ""
+    approver: Approver = Field(
+        default="anyone", description="`another`: approval by the key whose run makes the call does not count."
+    )
 
 
 class ExplainRequest(Asked):
@@ -208,6 +212,7 @@ class Interaction(Told):
     reason: str
     side_effect: str
     call: int
+    approver: Approver = Field(description="`another`: not the key that the run is of.")
     created_at: float
     expires_at: float
 
@@ -309,6 +314,7 @@ class PolicyFacts(Told):
     pattern: str
     effect: Effect
     reason: str
+    approver: Approver | None = Field(default=None, description="Of a rule that requires approval.")
 
 
 class PolicyList(Told):
@@ -328,6 +334,7 @@ class Step(Told):
 class Explanation(Told):
     path: str
     effect: Effect
+    approver: Approver | None = None
     reason: str
     steps: list[Step]
 

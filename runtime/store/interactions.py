@@ -27,6 +27,7 @@ class InteractionRow(NamedTuple):
     decided_at: float | None = None
     decided_by: str | None = None
     content: str | None = None
+    approver: str = "anyone"
 
 
 class Overdue(NamedTuple):

@@ -13,14 +13,16 @@ class Policies:
         self._database = database
 
     async def rules(self) -> list[RuleRow]:
-        query = "SELECT id, scope, target, pattern, effect, reason, created_at FROM rules ORDER BY created_at, id"
+        query = (
+            "SELECT id, scope, target, pattern, effect, reason, created_at, approver FROM rules ORDER BY created_at, id"
+        )
         rows = await self._database.read(lambda connection: connection.execute(query).fetchall())
         return [RuleRow(*row) for row in rows]
 
     async def put_rule(self, row: RuleRow) -> None:
         statement = (
-            "INSERT OR REPLACE INTO rules (id, scope, target, pattern, effect, reason, created_at) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)"
+            "INSERT OR REPLACE INTO rules (id, scope, target, pattern, effect, reason, created_at, approver) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
         )
         await self._database.write(lambda connection: connection.execute(statement, row))
 

@@ -32,6 +32,7 @@ async def set_policy(
     *,
     scope: Literal["org", "user"] = "org",
     reason: str = "",
+    approver: Literal["anyone", "another"] = "anyone",
     json: Flag = False,
     where: Where = HERE,
 ) -> None:
@@ -49,17 +50,20 @@ async def set_policy(
         Who says so.
     reason
         Why, for whoever reads it later.
+    approver
+        `another`: whoever's run makes the call cannot approve it.
     json
         Print the rule as JSON.
     """
     from executor.cli import output
 
     async with open_session(where) as session:
-        rule = await session.add_policy(target, pattern, effect, scope=scope, reason=reason)
+        rule = await session.add_policy(target, pattern, effect, scope=scope, reason=reason, approver=approver)
     if json:
         output.print_json(rule)
     else:
-        output.say(f"✔ {rule['id']}: {effect} {target} {pattern}", "good")
+        by = " by another person" if approver == "another" else ""
+        output.say(f"✔ {rule['id']}: {effect}{by} {target} {pattern}", "good")
 
 
 async def remove(rule_id: str, /, *, where: Where = HERE) -> None:
@@ -115,7 +119,11 @@ async def explain(path: str, /, *, toolkit: str | None = None, json: Flag = Fals
         )
         for rule in step["rules"]:
             where_to = f"{rule['target']} " if "target" in rule else ""
-            output.out.print(Text(f"     {rule['effect']} {where_to}{rule['pattern']}  ({rule['id']})", style="quiet"))
+            output.out.print(Text(f"     {_said(rule)} {where_to}{rule['pattern']}  ({rule['id']})", style="quiet"))
+
+
+def _said(rule: dict[str, Any]) -> str:
+    return f"{rule['effect']} by another" if rule.get("approver") == "another" else str(rule["effect"])
 
 
 def _rows(rules: list[dict[str, Any]]) -> Any:
@@ -127,7 +135,7 @@ def _rows(rules: list[dict[str, Any]]) -> Any:
     for each in rules:
         rows.add_row(
             each["id"],
-            Text(each["effect"], style=_STYLES.get(each["effect"], "")),
+            Text(_said(each), style=_STYLES.get(each["effect"], "")),
             each["target"],
             each["pattern"],
             each["scope"],

@@ -24,7 +24,12 @@ class Policies:
     async def add(self, call: Call) -> Response:
         body: schemas.PolicyRequest = call.body
         rule = await self.toolbox.add_policy(
-            body.target, body.pattern, body.effect, scope=body.scope, reason=body.reason
+            body.target,
+            body.pattern,
+            body.effect,
+            scope=body.scope,
+            reason=body.reason,
+            approver=body.approver,
         )
         return json_answer(rule, 201)
 

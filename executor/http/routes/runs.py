@@ -222,7 +222,8 @@ class Runs:
                 body=schemas.ResumeRequest,
                 description=(
                     "Answers when the run has ended or waits again. The same answer again gives the same outcome; "
-                    "another one is a conflict: `already_decided`, `approval_expired`, `approval_void`."
+                    "another one is a conflict: `already_decided`, `approval_expired`, `approval_void`. Where it takes "
+                    "another's approval, that of the key whose run it is is refused: `own_approval`."
                 ),
             ),
             Operation(
