@@ -29,6 +29,7 @@ Approver = Literal["anyone", "another"]
 """Who may allow a call: anyone who may answer at all, or only a principal other than the one that the run is of."""
 
 SEVERITY: Final[dict[Effect, int]] = {"approve": 0, "require_approval": 1, "block": 2}
+APPROVERS: Final[tuple[Approver, ...]] = ("anyone", "another")
 DEFAULTS: Final[dict[SideEffect, Effect]] = {
     "read": "approve",
     "write": "require_approval",
@@ -122,7 +123,7 @@ def new_rule(target: str, pattern: str, effect: str, *, scope: str, reason: str 
     one."""
     if effect not in SEVERITY:
         raise InvalidRequest(f"{effect[:40]!r} is not an effect.", hint="Effects: approve, require_approval, block.")
-    if approver != "anyone" and approver != "another":
+    if approver not in APPROVERS:
         raise InvalidRequest(f"{approver[:40]!r} is not an approver.", hint="Approvers: anyone, another.")
     if approver == "another" and effect != "require_approval":
         raise InvalidRequest("Only a rule that requires approval says who approves.")
