@@ -19,7 +19,8 @@ from catalog.registry import Installed
 @dataclass(frozen=True, slots=True)
 class Ask:
     """One call that waits. `binding` is the hash of the exact call and of everything that decides what it does: a yes
-    to it is a yes to nothing else. `arguments` are those that would be sent; `approver` is who may allow it."""
+    to it is a yes to nothing else. `arguments` are those that would be sent; `approver` is who may allow it,
+    `rule` the one that asks."""
 
     path: str
     arguments: dict[str, Any]
@@ -27,6 +28,7 @@ class Ask:
     side_effect: str
     binding: str
     approver: Approver = "anyone"
+    rule: str | None = None
 
 
 class NeedsApproval(Exception):
@@ -79,7 +81,8 @@ class Binder:
             facts["approver"] = decision.approver
         packed = json.dumps(facts, sort_keys=True, default=_opaque).encode("utf-8", "surrogatepass")
         binding = hashlib.sha256(packed).hexdigest()
-        return Ask(tool.path, args, decision.reason, tool.side_effect, binding, decision.approver)
+        rule = decision.rule.id if decision.rule is not None else None
+        return Ask(tool.path, args, decision.reason, tool.side_effect, binding, decision.approver, rule)
 
     def _digest(self, tool: Tool) -> str:
         known = self._definitions.get(tool.integration)

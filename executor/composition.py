@@ -86,6 +86,7 @@ async def assemble(home: str | Path | None, config: Config | None, *, take_up: b
                 journal_bytes=settings.journal_bytes,
                 approval_s=settings.approval_s,
                 max_waiting=settings.max_waiting,
+                max_denials=settings.max_denials,
                 take_up=take_up,
             )
             parts = Parts(store, dispatcher, toolbox, runs)

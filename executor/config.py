@@ -46,6 +46,9 @@ class Config(BaseModel):
     keep_bytes: int = Field(4 * 1024**3, ge=1024**2, description="bytes of the store above which old runs go")
     approval_s: float = Field(86_400.0, gt=0, le=366 * 86_400, description="seconds that a person has to answer")
     max_waiting: int = Field(10_000, ge=0, description="calls that wait for a person at once; further ones fail")
+    max_denials: int = Field(
+        5, ge=1, le=10_000, description="calls of a tool denied in a row after which its caller waits ten minutes"
+    )
     approver: Literal["anyone", "another"] = Field(
         "anyone", description="who may allow a call; another: never the one whose run makes it"
     )

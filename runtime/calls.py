@@ -161,7 +161,9 @@ class Calls:
             return before
         self._parking += 1
         try:
-            return await self._approvals.open(self.journal.number, call.id, ask, len(call.args), before)
+            return await self._approvals.open(
+                self.journal.number, self.context.principal, call.id, ask, len(call.args), before
+            )
         finally:
             self._parking -= 1
 
@@ -272,7 +274,17 @@ class _Call:
             self._closed = known
 
     def _unmade(self) -> CallRecord:
-        return CallRecord(self._call.id, self._call.path, args_bytes=len(self._call.args), started_at=time.time())
+        """A record of the call without making it; what was decided before it waited for a person still holds."""
+        before = self._calls.output.calls[self._index]
+        return CallRecord(
+            self._call.id,
+            self._call.path,
+            side_effect=before.get("side_effect", "unknown"),
+            decision=before.get("decision"),
+            rule=before.get("rule"),
+            args_bytes=len(self._call.args),
+            started_at=time.time(),
+        )
 
     async def _attempt(self) -> tuple[bool, bytes]:
         call, calls = self._call, self._calls
@@ -337,6 +349,8 @@ class _Call:
         calls = self._calls
         # Facts first: whoever hears of the interaction may look at the call.
         known = {"outcome": "waiting", "side_effect": ask.side_effect, "decision": "require_approval"}
+        if ask.rule is not None:
+            known["rule"] = ask.rule
         calls.output.calls[self._index] = facts(self._call.id, self._unmade()) | known
         try:
             await calls.park(self._call, self._index, ask)

@@ -11,9 +11,11 @@ from typing import Any, Final, Literal
 from bridge.approvals import Ask
 from bridge.wire.errors import Conflict, Forbidden, InvalidRequest, NotFound, ToolError
 from runtime import values
-from runtime.store.interactions import Decided, InteractionRow, Interactions, Pending
+from runtime.store.interactions import Decided, Denials, InteractionRow, Interactions, Pending
 
 Action = Literal["approve", "deny", "cancel"]
+DENIALS_S: Final = 600.0
+"""Denials in a row count for this long, and so long after the last one nobody is asked again."""
 
 STATES: Final[dict[str, str]] = {"approve": "approved", "deny": "denied", "cancel": "cancelled"}
 MAX_CONTENT: Final = 16 * 1024
@@ -25,19 +27,26 @@ MOST_BYTES: Final = 512 * 1024 * 1024
 
 class Approvals:
     """Asks people, and takes each answer once. `seconds` is how long an answer is waited for, `most` how many
-    questions may be open."""
+    questions may be open, `denials` how many of a tool in a row end the asking for a while."""
 
-    def __init__(self, store: Interactions, seconds: float, most: int) -> None:
+    def __init__(self, store: Interactions, seconds: float, most: int, denials: int) -> None:
         self.store = store
         self._seconds = seconds
         self._most = most
+        self._denials = denials
 
     async def open(
-        self, run: int, call: int, ask: Ask, args_bytes: int, before: InteractionRow | None = None
+        self,
+        run: int,
+        principal: str,
+        call: int,
+        ask: Ask,
+        args_bytes: int,
+        before: InteractionRow | None = None,
     ) -> InteractionRow:
         """Keep a question, durably; `before`, an earlier one about the same call, becomes void.
 
-        Raises ToolError where too many are open, StorageFull.
+        Raises ToolError where too many are open, or too many were denied in a row; StorageFull.
         """
         now = time.time()
         row = InteractionRow(
@@ -55,9 +64,13 @@ class Approvals:
             created_at=now,
             expires_at=now + self._seconds,
             approver=ask.approver,
+            principal=principal,
         )
         limits = Pending(self._most, MOST_BYTES, MOST_BYTES_OF_RUN)
-        open = await self.store.add(row, before.id if before is not None else None, limits)
+        denials = Denials(self._denials, now - DENIALS_S)
+        open = await self.store.add(row, before.id if before is not None else None, limits, denials)
+        if isinstance(open, Denials):
+            raise _denied_too_often(open, now)
         if open is not None:
             raise ToolError(
                 "approval_required",
@@ -160,6 +173,17 @@ def refusal(row: InteractionRow) -> ToolError | None:
             details={"interaction": row.id},
         )
     return None
+
+
+def _denied_too_often(denied: Denials, now: float) -> ToolError:
+    left = max(1.0, denied.last + DENIALS_S - now)
+    return ToolError(
+        "approval_denied",
+        f"People denied the last {denied.count} calls of this tool: nobody is asked about it for {left:.0f} seconds.",
+        hint="Nothing was sent. Do without it, or find out first what would be allowed.",
+        details={"denials": denied.count},
+        retry_after_ms=round(left * 1000),
+    )
 
 
 def content_of(content: Any) -> str | None:

@@ -57,6 +57,7 @@ class Runs:
         journal_bytes: int,
         approval_s: float = 86_400.0,
         max_waiting: int = 10_000,
+        max_denials: int = 5,
         take_up: bool = True,
     ) -> None:
         self._store = store
@@ -67,7 +68,7 @@ class Runs:
         self._max_live = max_live
         self._journal_bytes = journal_bytes
         self._closing = asyncio.Event()
-        approvals = Approvals(store.interactions, approval_s, max_waiting)
+        approvals = Approvals(store.interactions, approval_s, max_waiting, max_denials)
         self._patience = Patience(store, approvals, proxy, self._wake)
         self.handles = Handles(store)
         self._life = Lives(store, places, proxy, approvals, self._closing, self.handles)

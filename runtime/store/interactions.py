@@ -28,6 +28,7 @@ class InteractionRow(NamedTuple):
     decided_by: str | None = None
     content: str | None = None
     approver: str = "anyone"
+    principal: str = ""
 
 
 class Overdue(NamedTuple):
@@ -55,6 +56,13 @@ class Pending(NamedTuple):
     bytes_of_run: int
 
 
+class Denials(NamedTuple):
+    """How many calls of a tool people have denied a principal, one after the other, and when the last."""
+
+    count: int
+    last: float
+
+
 _COLUMNS: Final = ", ".join(InteractionRow._fields)
 _PUT: Final = f"INSERT INTO interactions ({_COLUMNS}) VALUES ({', '.join('?' * len(InteractionRow._fields))})"  # noqa: S608 - our own names
 
@@ -63,14 +71,20 @@ class Interactions:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, row: InteractionRow, before: str | None, limits: Pending) -> Pending | None:
+    async def add(
+        self, row: InteractionRow, before: str | None, limits: Pending, denials: Denials
+    ) -> Pending | Denials | None:
         """Keep a new one, durably, in place of the one with the id `before`.
 
-        Where more than `limits` would be open then, what is open. Raises StorageError.
+        Where more than `limits` would be open then, what is open; where its principal has been denied the tool as often
+        as `denials` since then, how often. Raises StorageError.
         """
 
-        def add(connection: sqlite3.Connection) -> Pending | None:
+        def add(connection: sqlite3.Connection) -> Pending | Denials | None:
             connection.execute("UPDATE interactions SET state = 'void' WHERE id = ?", (before,))
+            denied = _denied(connection, row, denials.last)
+            if denied.count >= denials.count:
+                return denied
             query = (
                 "SELECT count(*), coalesce(sum(args_bytes), 0), coalesce(sum(args_bytes) FILTER (WHERE run = ?), 0) "
                 "FROM interactions WHERE state = 'pending'"
@@ -144,6 +158,15 @@ class Interactions:
         query = "SELECT min(expires_at) FROM interactions WHERE state = 'pending'"
         (at,) = await self._database.read(lambda connection: connection.execute(query).fetchone())
         return None if at is None else float(at)
+
+
+def _denied(connection: sqlite3.Connection, row: InteractionRow, since: float) -> Denials:
+    """The denials since then, and since the last approval."""
+    answered = "FROM interactions WHERE principal = ? AND path = ? AND state = ? AND decided_at > ?"
+    who = (row.principal, row.path)
+    (approved,) = connection.execute(f"SELECT max(decided_at) {answered}", (*who, "approved", since)).fetchone()
+    query = f"SELECT count(*), coalesce(max(decided_at), 0) {answered}"
+    return Denials(*connection.execute(query, (*who, "denied", approved or since)).fetchone())
 
 
 def claim(connection: sqlite3.Connection, run: int) -> bool:

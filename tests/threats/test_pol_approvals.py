@@ -13,6 +13,7 @@ from bridge.policy import Policy, decide, new_rule
 from bridge.wire.errors import Forbidden, InvalidRequest
 from catalog.model import Tool, ToolSpec
 from executor import Config, Conflict, Executor
+from runtime import interactions
 from runtime.store.store import Store
 from tests.blackbox.server import cli, serving
 
@@ -86,6 +87,8 @@ async def test_whoever_asks_may_deny_and_cancel_what_another_must_approve(ex: Ex
     denied = await ex.run(PAY, principal="ann")
     ended = await ex.resume(denied.run_id, denied.interactions[0]["id"], "deny", principal="ann")
     assert ended.result == "approval_denied"
+    rule = ex.toolbox.policies()[0]["id"]
+    assert ended.calls[0].items() >= {"side_effect": "write", "decision": "require_approval", "rule": rule}.items()
     left = await ex.run(PAY, principal="ann")
     gone = await ex.resume(left.run_id, left.interactions[0]["id"], "cancel", principal="ann")
     assert gone.status == "cancelled"
@@ -158,3 +161,58 @@ def test_the_command_line_sets_who_approves_and_says_so(tmp_path: Path) -> None:
     run_id = json.loads(cli(tmp_path, "runs", "list", "--json").stdout)["runs"][0]["run_id"]
     refused = cli(tmp_path, "runs", "resume", run_id, "--approve")
     assert (refused.returncode, "approval of another" in refused.stderr) == (1, True), refused.stderr
+
+
+async def _denied(ex: Executor, code: str, principal: str) -> str:
+    run = await ex.run(code, principal=principal)
+    if run.status != "waiting":
+        return str(run.result)
+    ended = await ex.resume(run.run_id, run.interactions[0]["id"], "deny")
+    return f"asked, {ended.result}"
+
+
+async def test_who_is_denied_again_and_again_is_not_asked_about_for_a_while(ex: Executor) -> None:
+    """POL-18: with other arguments each time, in other runs, by the same caller."""
+    ex.tool("p.org.main.other", lambda args: "done", side_effect="write")
+    for n in range(5):
+        code = f"try {{ await tools.p.org.main.pay({{n: {n}}}) }} catch (e) {{ e.code }}"
+        assert await _denied(ex, code, "ann") == "asked, approval_denied"
+    told = "try { await tools.p.org.main.pay({n: 6}) } catch (e) { [e.code, e.details.denials, e.retry_after_ms > 0] }"
+    refused = await ex.run(told, principal="ann")
+    assert (refused.status, refused.result) == ("completed", ["approval_denied", 5, True])
+    assert refused.calls[0]["decision"] == "require_approval"
+    assert await _denied(ex, PAY, "bob") == "asked, approval_denied"
+    assert (await ex.run(PAY.replace("pay", "other"), principal="ann")).status == "waiting"
+
+
+async def test_a_script_that_asks_on_after_each_no_ends_at_the_limit(ex: Executor) -> None:
+    """POL-18"""
+    run = await ex.run(
+        "let told; for (let n = 0; n < 100; n++)\n"
+        "  try { await tools.p.org.main.pay({n}) } catch (e) { told = e.message }\n"
+        "told"
+    )
+    asked = 0
+    record: Any = run
+    while record.status == "waiting":
+        asked += 1
+        record = await ex.resume(record.run_id, record.interactions[0]["id"], "deny")
+    assert (asked, record.status, len(record.calls)) == (5, "completed", 100)
+    assert "nobody is asked" in record.result
+
+
+async def test_a_yes_ends_the_row_of_denials(ex: Executor) -> None:
+    """POL-18"""
+    for n in range(12):
+        run = await ex.run(PAY.replace("n: 1", f"n: {n}"))
+        assert run.status == "waiting"
+        await ex.resume(run.run_id, run.interactions[0]["id"], "approve" if n % 4 == 3 else "deny")
+
+
+async def test_denials_of_long_ago_do_not_count(ex: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """POL-18"""
+    for n in range(5):
+        await _denied(ex, PAY.replace("n: 1", f"n: {n}"), "ann")
+    assert await _denied(ex, PAY, "ann") == "approval_denied"
+    monkeypatch.setattr(interactions, "DENIALS_S", 0.0)
+    assert await _denied(ex, PAY, "ann") == "asked, approval_denied"

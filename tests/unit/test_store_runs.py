@@ -11,7 +11,7 @@ from bridge.wire import frames
 from bridge.wire.errors import Conflict
 from runtime import journal
 from runtime.journal import Journal
-from runtime.store.interactions import InteractionRow, Pending
+from runtime.store.interactions import Denials, InteractionRow, Pending
 from runtime.store.runs import NO_RUN, CallRow, Retention, RunRow, RunStore, put_blob
 from runtime.store.sqlite import Database
 
@@ -87,7 +87,7 @@ async def test_what_was_in_progress_when_the_host_died_is_found_and_stays_as_it_
     for each in rows:
         await store.accept(each)
     again = RunStore(database, Retention())
-    await store.interactions.add(interaction(rows[2].n), None, Pending(9, 999, 999))
+    await store.interactions.add(interaction(rows[2].n), None, Pending(9, 999, 999), Denials(5, 0.0))
     await again.load()
     assert again.left == [rows[0].id, rows[1].id]
     found = [await again.get(each.id) for each in rows]
