@@ -179,9 +179,9 @@ def _denied_too_often(denied: Denials, now: float) -> ToolError:
     left = max(1.0, denied.last + DENIALS_S - now)
     return ToolError(
         "approval_denied",
-        f"People denied the last {denied.count} calls of this tool: nobody is asked about it for {left:.0f} seconds.",
+        f"People denied the last {denied.calls} calls of this tool: nobody is asked about it for {left:.0f} seconds.",
         hint="Nothing was sent. Do without it, or find out first what would be allowed.",
-        details={"denials": denied.count},
+        details={"denials": denied.calls},
         retry_after_ms=round(left * 1000),
     )
 

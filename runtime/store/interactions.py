@@ -59,7 +59,7 @@ class Pending(NamedTuple):
 class Denials(NamedTuple):
     """How many calls of a tool people have denied a principal, one after the other, and when the last."""
 
-    count: int
+    calls: int
     last: float
 
 
@@ -83,7 +83,7 @@ class Interactions:
         def add(connection: sqlite3.Connection) -> Pending | Denials | None:
             connection.execute("UPDATE interactions SET state = 'void' WHERE id = ?", (before,))
             denied = _denied(connection, row, denials.last)
-            if denied.count >= denials.count:
+            if denied.calls >= denials.calls:
                 return denied
             query = (
                 "SELECT count(*), coalesce(sum(args_bytes), 0), coalesce(sum(args_bytes) FILTER (WHERE run = ?), 0) "
