@@ -62,6 +62,13 @@ class Discovery:
         following = page[-1].path if len(rest) > limit else None
         return {"items": [describe.brief(tool) for tool in page], "total": len(everything), "next": following}
 
+    def integrations(self, view: View = EVERYTHING) -> list[str]:
+        """The names of the integrations that have a visible tool."""
+        names = [one.name for one in self._registry.integrations()]
+        return [
+            name for name in names if any(self.visible(tool, view) for tool in self._registry.tools(integration=name))
+        ]
+
     def describe(self, args: dict[str, Any], view: View = EVERYTHING) -> dict[str, Any]:
         """What `{path, schemas?}` is and takes. Behind a `#` the path may name a depth, 1 to 4, which shows more of
         large types, or one type, which is then shown alone. Raises ToolError: tool_not_found, invalid_arguments."""

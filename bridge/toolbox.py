@@ -183,6 +183,11 @@ class Toolbox(Integrations):
         Raises ToolError(tool_not_found), and InvalidRequest for a toolkit that there is not."""
         return self._discovery.describe({"path": path, "schemas": schemas}, self.toolkits.view(toolkit, narrowings))
 
+    def seen_integrations(self, *, toolkit: str | None = None, narrowings: Sequence[Narrowing] = ()) -> list[str]:
+        """The names of the integrations that have a tool that may be seen. Raises InvalidRequest for a toolkit that
+        there is not."""
+        return self._discovery.integrations(self.toolkits.view(toolkit, narrowings))
+
     def list_tools(
         self,
         *,

@@ -177,6 +177,10 @@ class Scoped:
             narrowings=self._narrowings,
         )
 
+    async def integrations(self, *, toolkit: str | None = None) -> list[str]:
+        """The names of the integrations that have a tool here."""
+        return self._parts.toolbox.seen_integrations(toolkit=toolkit, narrowings=self._narrowings)
+
     async def explain(self, path: str, *, toolkit: str | None = None) -> dict[str, Any]:
         """Why a call of the tool is approved, needs a person, or is blocked: `{effect, rule, reason, steps, applying}`.
         Raises ToolError(tool_not_found)."""

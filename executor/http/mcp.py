@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl
 
+from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
+from bridge.wire.errors import InvalidRequest
 from executor.http.edge import ADMITTED, Admitted
 from executor.http.operation import permit
 
@@ -19,7 +22,9 @@ if TYPE_CHECKING:
 
     from executor.executor import Executor
 
-MAX_SESSIONS = 1000
+DIRECT: Final = "executor.mcp.direct"
+GONE: Final = "executor.mcp.gone"
+MAX_SESSIONS: Final = 1000
 """Open sessions of clients that speak the protocol of 2025; later ones have none."""
 
 
@@ -36,9 +41,18 @@ class McpEndpoint:
         scope["operation"] = "mcp"
         admitted: Admitted = scope[ADMITTED]
         permit(admitted.access, ("run",))
+        scope[DIRECT] = _direct(scope["query_string"])
         manager = await self._started()
+        body = admitted.body if isinstance(admitted.body, bytes) else b""
+        if scope["method"] == "POST" and (refusal := _refusal(body)) is not None:
+            await refusal(scope, receive, send)
+            return
         scope["user"] = _user(admitted.principal)
-        await manager.handle_request(scope, _replayed(admitted.body, receive), send)
+        gone = scope[GONE] = asyncio.Event()
+        try:
+            await manager.handle_request(scope, _replayed(body, receive, gone), send)
+        finally:
+            gone.set()
 
     async def close(self) -> None:
         """End every session. Later requests are refused."""
@@ -70,11 +84,20 @@ def _manager(executor: Executor) -> StreamableHTTPSessionManager:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     from executor.http.settings import RUN_BODY_BYTES
-    from executor.mcp.server import Caller, Door
+    from executor.mcp.caller import Caller
+    from executor.mcp.server import Door
 
     def caller(ctx: Any) -> Caller:
-        admitted: Admitted = ctx.request.scope[ADMITTED]
-        return Caller(admitted.principal, ctx.request.path_params.get("toolkit"), admitted.access.toolkit)
+        scope: Scope = ctx.request.scope
+        admitted: Admitted = scope[ADMITTED]
+        return Caller(
+            admitted.principal,
+            ctx.request.path_params.get("toolkit"),
+            admitted.access.toolkit,
+            decides=admitted.access.allows("admin"),
+            direct=scope[DIRECT],
+            gone=scope[GONE],
+        )
 
     # Host and Origin were checked at the edge, with the names that the operator allowed.
     return StreamableHTTPSessionManager(
@@ -90,15 +113,34 @@ def _user(principal: str) -> object:
     return AuthenticatedUser(AccessToken(token=principal, client_id=principal, scopes=[]))
 
 
-def _replayed(body: Any, receive: Receive) -> Receive:
-    """`receive` as it was before the edge read the body."""
+def _direct(query: bytes) -> bool:
+    """Whether the query asks for `direct`. Raises InvalidRequest for a value that says neither yes nor no."""
+    asked = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)).get("direct", "false")
+    if asked not in ("true", "1", "false", "0"):
+        raise InvalidRequest("direct is true or false")
+    return asked in ("true", "1")
+
+
+def _refusal(body: bytes) -> Response | None:
+    """The answer to a body that is no JSON-RPC message; None for one that is."""
+    from executor.mcp import envelope
+
+    error = envelope.fault(body)
+    return None if error is None else Response(envelope.wire(error), 400, media_type="application/json")
+
+
+def _replayed(body: bytes, receive: Receive, gone: asyncio.Event) -> Receive:
+    """`receive` as it was before the edge read the body; `gone` is set when the client has left."""
     given = False
 
     async def again() -> Message:
         nonlocal given
         if given:
-            return await receive()
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                gone.set()
+            return message
         given = True
-        return {"type": "http.request", "body": body if isinstance(body, bytes) else b"", "more_body": False}
+        return {"type": "http.request", "body": body, "more_body": False}
 
     return again

@@ -44,11 +44,17 @@ class Execute(Arguments):
     arguments: Annotated[dict[str, Any] | None, Field(description="What describe says it takes.")] = None
 
 
+class Resume(Arguments):
+    run_id: Annotated[str | None, Field(description="The run; without it, your runs that wait are listed.")] = None
+    wait_s: Annotated[int, Field(ge=0, le=600, description="Seconds to wait for the run to end.")] = 20
+
+
 ARGUMENTS: Final[dict[str, type[Arguments]]] = {
     "run_code": RunCode,
     "search": Search,
     "describe": Describe,
     "execute": Execute,
+    "resume": Resume,
 }
 
 _ERROR: Final = {
@@ -56,23 +62,21 @@ _ERROR: Final = {
     "properties": {"code": {"type": "string"}, "message": {"type": "string"}, "hint": {"type": "string"}},
     "required": ["code", "message"],
 }
+_RUN: Final = {
+    "run_id": {"type": "string"},
+    "status": {"enum": ["queued", "running", "waiting", "completed", "failed", "cancelled", "expired"]},
+    "result": {},
+    "result_ref": {"type": "object"},
+    "error": _ERROR,
+    "limit": {"type": "object"},
+    "interactions": {"type": "array", "items": {"type": "object"}},
+    "logs": {"type": "array", "items": {"type": "object"}},
+    "emitted": {"type": "array"},
+    "calls": {"type": "array", "items": {"type": "object"}},
+    "usage": {"type": "object"},
+}
 _OUTPUTS: Final[dict[str, dict[str, Any]]] = {
-    "run_code": {
-        "type": "object",
-        "properties": {
-            "run_id": {"type": "string"},
-            "status": {"enum": ["queued", "running", "waiting", "completed", "failed", "cancelled", "expired"]},
-            "result": {},
-            "result_ref": {"type": "object"},
-            "error": _ERROR,
-            "limit": {"type": "object"},
-            "interactions": {"type": "array", "items": {"type": "object"}},
-            "logs": {"type": "array", "items": {"type": "object"}},
-            "emitted": {"type": "array"},
-            "calls": {"type": "array", "items": {"type": "object"}},
-            "usage": {"type": "object"},
-        },
-    },
+    "run_code": {"type": "object", "properties": _RUN},
     "search": {
         "type": "object",
         "properties": {
@@ -86,20 +90,33 @@ _OUTPUTS: Final[dict[str, dict[str, Any]]] = {
         "type": "object",
         "properties": {"path": {"type": "string"}, "signature": {"type": "string"}, "error": _ERROR},
     },
-    "execute": {"type": "object", "properties": {"value": {}, "error": _ERROR}},
+    "execute": {"type": "object", "properties": {"value": {}} | _RUN},
+    "resume": {"type": "object", "properties": {"runs": {"type": "array", "items": {"type": "object"}}} | _RUN},
 }
 _TITLES: Final = {
     "run_code": "Run a script",
     "search": "Find tools",
     "describe": "Describe a tool",
     "execute": "Call one tool",
+    "resume": "Look at a waiting run",
 }
 _DESCRIPTIONS: Final = {
     "search": "Find tools that a script or execute can call, by what they do. Gives paths.",
     "describe": "Show the signature of a tool: what it takes, and what a call returns.",
     "execute": "Call one tool by its path. For more than one call, write a script for run_code.",
+    "resume": "The outcome of a run that waits for a person's approval, once the person has decided; decides nothing "
+    "itself. Waits `wait_s` seconds. Without run_id: which runs wait.",
 }
-_READS: Final = frozenset({"search", "describe"})
+_READS: Final = frozenset({"search", "describe", "resume"})
+
+
+def output_of_call(value: dict[str, Any]) -> dict[str, Any]:
+    """The output schema of a tool whose value is described by `value`."""
+    return {"type": "object", "properties": {"value": value} | _RUN}
+
+
+def resume() -> types.Tool:
+    return _tool("resume", ())
 
 
 def tools(integrations: Sequence[str]) -> list[types.Tool]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import mcp_types as types
 
 from bridge.wire.errors import ExecutorError
 from runtime import values
-from runtime.results import RunResult
+from runtime.results import RunRecord, RunResult
 
 TEXT_CHARS: Final = 24_000
 """Of one value in the text; the structured content has all of it."""
@@ -56,6 +56,31 @@ def value_result(value: Any, *, name: str = "value") -> types.CallToolResult:
     return types.CallToolResult(
         content=[types.TextContent(text=_cut(_json(value), TEXT_CHARS))], structured_content={name: shown}
     )
+
+
+def call_result(answer: RunResult) -> types.CallToolResult:
+    """The answer of a run that made one call: its value, or what became of the run."""
+    if answer.status == "completed" and answer.result_ref is None:
+        return value_result(answer.result)
+    told = run_result(answer)
+    refused = (answer.error or {}).get("details", {})
+    if answer.error is not None and "code" in refused:
+        # The script is ours: what failed is the call, under its own code.
+        error = {key: answer.error[key] for key in ("message", "hint") if key in answer.error} | refused
+        text = f"{error['code']}: {error['message']}" + (f"\nhint: {error['hint']}" if "hint" in error else "")
+        structured = (told.structured_content or {}) | {"error": error}
+        return types.CallToolResult(
+            content=[types.TextContent(text=text)], structured_content=structured, is_error=True
+        )
+    return told
+
+
+def waiting_runs(runs: Sequence[RunRecord]) -> types.CallToolResult:
+    """The runs of a caller that wait for a person."""
+    listed = [{"run_id": run.run_id, "status": run.status, "interactions": run.interactions} for run in runs]
+    lines = [line for run in runs for line in (f"The run {run.run_id} is waiting.", *_asked(run))]
+    text = "\n".join(lines) or "No run of yours waits for a person."
+    return types.CallToolResult(content=[types.TextContent(text=text)], structured_content={"runs": listed})
 
 
 def found(answer: Mapping[str, Any]) -> types.CallToolResult:
@@ -105,6 +130,8 @@ def _asked(answer: RunResult) -> Iterable[str]:
     for one in answer.interactions:
         yield f"{one['path']}({_cut(_json(one.get('arguments')), 2000)}) needs a person's approval, given with"
         yield f"  executor runs resume {answer.run_id} {one['id']} --approve | --deny"
+    if answer.status == "waiting":
+        yield f"Then the tool resume with run_id {answer.run_id} gives the outcome."
 
 
 def _result(answer: RunResult) -> str:

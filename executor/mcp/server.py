@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+import json
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import mcp_types as types
+from anyio import CancelScope
 from mcp.server.lowlevel import Server
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
 
 import executor as product
-from bridge.wire.errors import ExecutorError
-from executor.http.operation import validated
-from executor.mcp import definitions, guide, render
+from bridge.wire.errors import ExecutorError, NotFound, ToolError
+from executor.mcp import definitions, direct, guide, render
+from executor.mcp.caller import Caller
+from executor.mcp.people import People
+from executor.mcp.watching import Presence, Progress, until_news
+from executor.validation import validated
 from runtime import values
+from runtime.records import plain
+from runtime.results import RunResult
 
 if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
     from executor.executor import Executor
     from executor.scoped import Scoped
 
 PROMPT: Final = "write_a_script"
-PROGRESS_S: Final = 5.0
-"""How often a client that asked for it hears that a run goes on."""
+STATE_S: Final = 86_400.0
+"""How long a person may take to answer through the client: as long as a question stays open by default."""
+LISTED: Final = 20
+"""Waiting runs that are listed."""
+ONE_CALL: Final = "await tools.call(input.path, input.arguments)"
+ONE_CALL_MS: Final = 300_000
 
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who asks, through which toolkit, and the one that their key is tied to."""
-
-    principal: str = "mcp"
-    toolkit: str | None = None
-    tied: str | None = None
+Done = RunResult | types.CallToolResult
+"""What a tool of ours came to: a run, which may wait for a person, or the answer."""
 
 
 class Door:
@@ -43,21 +48,24 @@ class Door:
     def __init__(self, executor: Executor, caller: Callable[[ServerRequestContext[Any, Any]], Caller]) -> None:
         self._executor = executor
         self._caller = caller
-        self._tools: dict[str, Callable[[Caller, Any], Awaitable[types.CallToolResult]]] = {
+        self._people = People(executor)
+        self._tools: dict[str, Callable[[Caller, Any], Awaitable[Done]]] = {
             "run_code": self._run_code,
             "search": self._search,
             "describe": self._describe,
             "execute": self._execute,
+            "resume": self._resume,
         }
 
     def server(self) -> Server[Any]:
         """A server to run over a transport."""
-        return Server(
+        schemas = {tool.name: tool.input_schema for tool in definitions.tools(())}
+        server: Server[Any] = Server(
             "executor",
             version=product.__version__,
             title="Executor",
             description="Runs scripts in sandboxed isolates and gives them tools.",
-            instructions=guide.instructions(self._integrations()),
+            get_tool_input_schema=schemas.get,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
@@ -65,44 +73,96 @@ class Door:
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
         )
+        # A state that a client carries is good for what it was given for: this caller, this call, and a while.
+        security = RequestStateSecurity(keys=[secrets.token_bytes(32)], bind_principal=self._bound, ttl=STATE_S)
+        server.middleware.extend([RequestStateBoundary(security, default_audience="executor"), self._introduced])
+        return server
+
+    def _bound(self, ctx: ServerRequestContext[Any, Any]) -> str:
+        caller = self._caller(ctx)
+        return json.dumps([caller.principal, caller.toolkit, caller.tied])
+
+    async def _introduced(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """The instructions name what this caller can see, and nothing else."""
+        answer = await call_next(ctx)
+        if ctx.method in ("initialize", "server/discover") and isinstance(answer, Mapping):
+            return {**answer, "instructions": guide.instructions(await self._integrations(self._caller(ctx)))}
+        return answer
 
     def _within(self, caller: Caller) -> Scoped:
         return self._executor if caller.tied is None else self._executor.scope(toolkit=caller.tied)
 
-    def _integrations(self) -> list[str]:
-        return [one["name"] for one in self._executor.toolbox.integrations()]
+    async def _integrations(self, caller: Caller) -> list[str]:
+        try:
+            return await self._within(caller).integrations(toolkit=caller.toolkit)
+        except ExecutorError:
+            # The toolkit is gone: each call says so.
+            return []
 
     async def _list_tools(
         self, ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=definitions.tools(self._integrations()))
+        caller = self._caller(ctx)
+        if not caller.direct:
+            return types.ListToolsResult(tools=definitions.tools(await self._integrations(caller)))
+        try:
+            one_by_one = await direct.tools(self._within(caller), caller.toolkit)
+        except ExecutorError as e:
+            raise MCPError(types.INVALID_PARAMS, e.message) from None
+        return types.ListToolsResult(tools=[*one_by_one, definitions.resume()])
 
     async def _call_tool(
         self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
-        tool = self._tools.get(params.name)
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        caller = self._caller(ctx)
+        with CancelScope() as scope:
+            async with Progress(ctx), Presence(caller.gone, scope):
+                try:
+                    return await self._called(ctx, caller, params)
+                except ExecutorError as e:
+                    return render.failed(e)
+        raise MCPError(types.INTERNAL_ERROR, "the client went away")
+
+    async def _called(
+        self, ctx: ServerRequestContext[Any, Any], caller: Caller, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        name, arguments = params.name, params.arguments or {}
+        if caller.direct and name != "resume":
+            path = (await direct.paths(self._within(caller), caller.toolkit)).get(name)
+            if path is None:
+                raise MCPError(types.INVALID_PARAMS, f"there is no tool {name[:80]!r} here; tools/list names them")
+            name, arguments = "execute", {"path": path, "arguments": arguments}
+        tool = self._tools.get(name)
         if tool is None:
             known = ", ".join(self._tools)
-            raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name[:80]!r}; there are: {known}")
-        try:
-            arguments = validated(definitions.ARGUMENTS[params.name], params.arguments or {}, "argument", strict=True)
-            async with _Progress(ctx):
-                return await tool(self._caller(ctx), arguments)
-        except ExecutorError as e:
-            return render.failed(e)
+            raise MCPError(types.INVALID_PARAMS, f"there is no tool {name[:80]!r}; there are: {known}")
+        if params.request_state is not None:
+            given = params.input_responses or {}
+            done: Done | types.InputRequiredResult = await self._people.take(ctx, caller, params.request_state, given)
+        else:
+            done = await tool(caller, validated(definitions.ARGUMENTS[name], arguments, "argument", strict=True))
+            if isinstance(done, RunResult):
+                done = await self._people.decide(ctx, caller, done, owned=name != "resume")
+        if isinstance(done, RunResult):
+            return render.call_result(done) if name == "execute" else render.run_result(done)
+        return done
 
-    async def _run_code(self, caller: Caller, asked: definitions.RunCode) -> types.CallToolResult:
-        answer = await self._within(caller).run(
-            asked.code,
-            language=asked.language,
-            input=values.from_json(asked.input),
-            budgets=asked.budgets,
+    async def _run_code(self, caller: Caller, asked: definitions.RunCode) -> Done:
+        return await self._run(caller, asked.code, asked.language, values.from_json(asked.input), asked.budgets)
+
+    async def _run(
+        self, caller: Caller, code: str, language: str, input: Any, budgets: Mapping[str, int] | None
+    ) -> RunResult:
+        return await self._within(caller).run(
+            code,
+            language=language,
+            input=input,
+            budgets=budgets,
             toolkit=caller.toolkit,
             principal=caller.principal,
         )
-        return render.run_result(answer)
 
-    async def _search(self, caller: Caller, asked: definitions.Search) -> types.CallToolResult:
+    async def _search(self, caller: Caller, asked: definitions.Search) -> Done:
         if not asked.query.strip():
             return render.found(
                 await self._within(caller).tools(
@@ -119,19 +179,33 @@ class Door:
             )
         )
 
-    async def _describe(self, caller: Caller, asked: definitions.Describe) -> types.CallToolResult:
+    async def _describe(self, caller: Caller, asked: definitions.Describe) -> Done:
         told = await self._within(caller).describe(asked.path, schemas=asked.schemas, toolkit=caller.toolkit)
         return render.described(told)
 
-    async def _execute(self, caller: Caller, asked: definitions.Execute) -> types.CallToolResult:
-        value = await self._within(caller).call(
-            asked.path,
-            values.from_json(asked.arguments),
-            principal=caller.principal,
-            door="mcp",
-            toolkit=caller.toolkit,
-        )
+    async def _execute(self, caller: Caller, asked: definitions.Execute) -> Done:
+        given = values.from_json(asked.arguments)
+        try:
+            value = await self._within(caller).call(
+                asked.path, given, principal=caller.principal, door="mcp", toolkit=caller.toolkit
+            )
+        except ToolError as e:
+            if e.code != "approval_required":
+                raise
+            # Nothing was sent. Only a run can wait for a person, and outlive this call and this process.
+            call = {"path": asked.path, "arguments": given or {}}
+            return await self._run(caller, ONE_CALL, "javascript", call, {"wall_ms": ONE_CALL_MS})
         return render.value_result(value)
+
+    async def _resume(self, caller: Caller, asked: definitions.Resume) -> Done:
+        if asked.run_id is None:
+            page = await self._executor.list_runs(status="waiting", limit=LISTED, principal=caller.principal)
+            mine = [await self._executor.get_run(each.run_id) for each in page.items]
+            return render.waiting_runs([run for run in mine if caller.toolkit in (None, run.toolkit)])
+        record = await self._executor.get_run(asked.run_id)
+        if record.principal != caller.principal or caller.toolkit not in (None, record.toolkit):
+            raise NotFound("there is no such run", hint="without run_id, resume lists the runs that wait")
+        return plain(await until_news(self._executor, record, asked.wait_s))
 
     async def _list_resources(
         self, ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
@@ -173,28 +247,3 @@ class Door:
         text = f"{guide.GUIDE}\n# The task\n\n{task}\n\nSolve it with run_code, after looking the tools up."
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
         return types.GetPromptResult(description="Solve a task with one script.", messages=[message])
-
-
-class _Progress:
-    """Tells a client that asked for progress, now and then, that its call goes on."""
-
-    def __init__(self, ctx: ServerRequestContext[Any, Any]) -> None:
-        self._ctx = ctx
-        self._wanted = ctx.meta is not None and "progress_token" in ctx.meta
-        self._task: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> None:
-        if self._wanted:
-            self._task = asyncio.create_task(self._tell())
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
-
-    async def _tell(self) -> None:
-        elapsed = 0.0
-        while True:
-            await asyncio.sleep(PROGRESS_S)
-            elapsed += PROGRESS_S
-            await self._ctx.session.report_progress(elapsed, message=f"running for {elapsed:.0f} s")

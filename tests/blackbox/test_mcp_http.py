@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from contextlib import asynccontextmanager
 
 import httpx2
@@ -124,32 +125,57 @@ def test_without_a_key_there_is_nothing(server: Server):
     assert post(server, json.dumps(INITIALIZE).encode(), Authorization="Bearer exk_wrong")[0] == 401
 
 
+def message(**parts) -> bytes:
+    return json.dumps(INITIALIZE | parts).encode()
+
+
 MALFORMED = [
-    b"[]",
-    b"{}",
-    b"null",
-    b"nonsense",
-    b"\xff\xfe",
-    json.dumps([INITIALIZE]).encode(),
-    json.dumps(INITIALIZE | {"id": None}).encode(),
-    json.dumps(INITIALIZE | {"id": 1.5}).encode(),
-    json.dumps(INITIALIZE | {"id": {"a": 1}}).encode(),
-    json.dumps(INITIALIZE | {"id": 2**64}).encode(),
-    json.dumps({key: value for key, value in INITIALIZE.items() if key != "jsonrpc"}).encode(),
-    json.dumps(INITIALIZE | {"params": [1, 2]}).encode(),
-    json.dumps(INITIALIZE | {"method": "m" * 10_240}).encode(),
-    json.dumps({"jsonrpc": "2.0", "id": 1, "result": {}}).encode(),
-    json.dumps({"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "run_code"}}).encode(),
-    b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": ' + b"[" * 50_000 + b"]" * 50_000 + b"}",
+    (b"nonsense", -32700),
+    (b"\xff\xfe", -32700),
+    (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"a": NaN}}', -32700),
+    (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"a": "\\ud800"}}', -32700),
+    (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": ' + b"[" * 50_000 + b"]" * 50_000 + b"}", -32700),
+    (b"", -32700),
+    (b"[]", -32600),
+    (b"{}", -32600),
+    (b"null", -32600),
+    (json.dumps([INITIALIZE]).encode(), -32600),
+    (message(id=None), -32600),
+    (message(id=1.5), -32600),
+    (message(id=True), -32600),
+    (message(id={"a": 1}), -32600),
+    (message(id=2**64), -32600),
+    (message(jsonrpc="1.0"), -32600),
+    (message(params=[1, 2]), -32600),
+    (message(method="m" * 10_240), -32600),
+    (message(method=7), -32600),
+    (b'{"jsonrpc": "2.0", "id": 1}', -32600),
+    (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"a": ' + b"[" * 600 + b"]" * 600 + b"}}", -32600),
 ]
+
+
+@pytest.mark.parametrize("version", ["", "2025-11-25", "2026-07-28"])
+def test_what_is_no_message_is_a_json_rpc_error_in_our_words(server: Server, version):
+    """MCP-06"""
+    for body, code in MALFORMED:
+        status, answer = post(server, body, MCP_Protocol_Version=version)
+        told = json.loads(answer)
+        assert (status, told["jsonrpc"], told["error"]["code"]) == (400, "2.0", code), body[:80]
+        assert told["id"] in (None, 1)
+        assert "pydantic" not in answer.decode()
+        assert "input_value" not in answer.decode()
 
 
 async def test_malformed_requests_leave_the_server_well(server: Server):
     """MCP-06, MCP-07"""
+    stray = [
+        b'{"jsonrpc": "2.0", "id": 1, "result": {}}',
+        b'{"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "run_code"}}',
+    ]
     for _ in range(20):
-        for body in MALFORMED:
+        for body in [*(body for body, _ in MALFORMED), *stray]:
             status, _ = post(server, body)
-            assert status < 500, (status, body[:80])
+            assert 400 <= status < 500, (status, body[:80])
     async with connected(server) as client:
         assert (await client.call_tool("run_code", {"code": "1"})).structured_content["result"] == 1
 
@@ -163,6 +189,11 @@ def test_a_session_belongs_to_the_key_that_opened_it(server: Server):
         text=True,
     )
     stranger = json.loads(other.stdout)["key"]
+    # A server knows a new key a second later at the latest.
+    for _ in range(100):
+        if server.ask("GET", "/runs?limit=1", key=stranger).status == 200:
+            break
+        time.sleep(0.05)
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     head = {
         "Authorization": f"Bearer {server.key}",

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from bridge.wire.errors import InvalidRequest
 from executor.http import integration_schemas, schemas
-from executor.http.operation import validated
+from executor.validation import validated
 
 HTTP = {"kind": "http", "name": "a", "allow": ["https://a.test"]}
 

@@ -14,7 +14,12 @@ from cyclopts import Parameter
 from executor.cli.options import home_directory
 
 
-async def mcp(*, home: Annotated[Path | None, Parameter(env_var="EXECUTOR_HOME")] = None) -> None:
+async def mcp(
+    *,
+    home: Annotated[Path | None, Parameter(env_var="EXECUTOR_HOME")] = None,
+    toolkit: str | None = None,
+    direct: Annotated[bool, Parameter(negative=())] = False,
+) -> None:
     """Serve MCP on standard input and output, for a client that starts it.
 
     A client's configuration names the command `executor` with the argument `mcp`. The log goes to standard error. It
@@ -24,6 +29,10 @@ async def mcp(*, home: Annotated[Path | None, Parameter(env_var="EXECUTOR_HOME")
     ----------
     home
         The home directory.
+    toolkit
+        Serve the tools of this toolkit alone.
+    direct
+        List the tools one by one, in place of those that run scripts.
     """
     from executor import logs
     from executor.config import Config
@@ -37,7 +46,7 @@ async def mcp(*, home: Annotated[Path | None, Parameter(env_var="EXECUTOR_HOME")
     async with Executor.open(directory, config=Config.load(directory)) as executor:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-        serving = asyncio.create_task((await loading).serve(executor))
+        serving = asyncio.create_task((await loading).serve(executor, toolkit=toolkit, direct=direct))
         stopping = asyncio.create_task(stopped.wait())
         await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
     if stopped.is_set():
