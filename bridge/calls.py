@@ -39,6 +39,7 @@ class CallRecord:
 
     `outcome` is `decided` until the call is about to leave, then `sending`, and at the end `done`, `failed`, or
     `unknown` where it was sent and no answer came. `code` is the ToolError's, `status` the last HTTP status.
+    `idempotent`: it may be made again when nobody knows what became of it.
     `started_at` is wall-clock time in seconds, `duration_ms` is measured on a monotonic clock.
     """
 
@@ -55,6 +56,7 @@ class CallRecord:
     duration_ms: float = 0.0
     sent: bool = False
     status: int | None = None
+    idempotent: bool = False
 
 
 class CallOutcome(NamedTuple):

@@ -16,6 +16,7 @@ from bridge.accounts import Auth
 from bridge.connections import Connections
 from bridge.documents import Documents, recorded
 from bridge.refresh import Accept, RefreshReport, awaiting, covers, describer, let_in, refreshed, widened
+from bridge.repeats import check_patterns
 from bridge.rules import Rules
 from bridge.wire.errors import Conflict, InvalidRequest, NotFound
 from catalog import address, rows
@@ -55,13 +56,15 @@ class Integrations:
         secret: str | None = None,
         probe: str | None = None,
         allow_private: Sequence[str] = (),
+        idempotent: Sequence[str] = (),
         replace: bool = False,
         host: bool = True,
     ) -> AddReport:
         """Add the API that an OpenAPI document describes. `source` is a URL, a path, the document's text or its data.
 
         `server` (its URL in the document, or its description) and `server_variables` choose among the document's
-        servers for every call; what they leave open, a call may choose. `base_url` replaces them all.
+        servers for every call; what they leave open, a call may choose. `base_url` replaces them all. `idempotent` are
+        patterns over the names of tools that may be called again when nobody knows what became of a call.
 
         Accounts that an integration of that name had are kept. `host` says that the caller is at this machine, and may
         send the credentials of those to the new places.
@@ -72,6 +75,7 @@ class Integrations:
         self._check_new(name, scope, connection, replace)
         asked: dict[str, Any] = {"base_url": base_url, "allow_private": list(allow_private)}
         asked |= {"server": server, "server_variables": dict(server_variables or {})}
+        asked["idempotent"] = check_patterns(idempotent)
         integration, config, manifest = await self._read("openapi", name, asked, source)
         account = self.connections.account(manifest, (name, scope, connection), auth, secret, probe)
         made = Installed(integration, config, manifest, time.time())
@@ -177,6 +181,7 @@ class Integrations:
         input_schema: Schema | None = None,
         output_schema: Schema | None = None,
         side_effect: SideEffect = "unknown",
+        idempotent: bool = False,
     ) -> None:
         """Make `fn` callable at `path` while this process lives; it gets the arguments as a dict.
 
@@ -202,6 +207,7 @@ class Integrations:
         binding = bind(fn, schema_check(output_schema))
         schema_check(input_schema)
         spec = ToolSpec(where.tool, title, description, input_schema, output_schema, side_effect, binding=binding)
+        spec = changed(spec, idempotent=idempotent)
         self._registry.add_tool(where.integration, where.scope, where.connection, spec)
 
     async def remove(self, name: str, *, connections: bool = False) -> int:

@@ -64,6 +64,8 @@ class Passage:
         self._waited_s = 0.0
         self.revealed: dict[str, Secret] = {}
         self.status: int | None = None
+        self.repeatable = False
+        """Whether whatever it sends may be sent again, as the tool is declared."""
         self.deadline: float | None = None
         """When the call ends, on the loop's clock; whoever makes it sets this and ends it."""
 
@@ -97,7 +99,7 @@ class Passage:
         raise ToolError("upstream_error", f"{request.url.origin} redirects more than {MAX_REDIRECTS} times.")
 
     async def _patient(self, method: str, url: Url, headers: list[tuple[str, str]], body: bytes | None) -> Answer:
-        repeat = 0 if repeatable(method, headers) else MAX_REPEATS
+        repeat = 0 if self.repeatable or repeatable(method, headers) else MAX_REPEATS
         while True:
             answer = await self._client.exchange(
                 method,

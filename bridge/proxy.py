@@ -18,6 +18,7 @@ from bridge.discovery import Discovery
 from bridge.granted import Granted, granted
 from bridge.outbound import Passage
 from bridge.policy import Decision, Policy
+from bridge.repeats import Repeats
 from bridge.scrub import Scrubber
 from bridge.toolkits import Toolkits
 from bridge.traces import traced
@@ -30,7 +31,7 @@ from catalog.address import MAX_PATH
 from catalog.kinds.code import Code
 from catalog.kinds.http import Http
 from catalog.model import Integration, Tool, ToolValue
-from catalog.registry import Registry
+from catalog.registry import Installed, Registry
 from catalog.validate import Check, checked, checker
 
 __all__ = ["CallContext", "CallJournal", "CallOutcome", "CallRecord", "Door", "ToolProxy"]
@@ -68,6 +69,7 @@ class ToolProxy:
         self._numbers = itertools.count(1)
         self._checks: dict[str, tuple[Tool, Check | None]] = {}
         self._binder = Binder()
+        self._repeats = Repeats()
 
     async def call(
         self,
@@ -123,8 +125,12 @@ class ToolProxy:
         lost = error.code in ("upstream_timeout", "upstream_unreachable", "outcome_unknown") and record.sent
         if lost and record.side_effect != "read":
             record.outcome = "unknown"
-            error.retryable = False
-            error.hint = "It was sent and no answer came: check whether it took effect before you repeat it."
+            error.retryable = record.idempotent
+            error.hint = "It was sent and no answer came: " + (
+                "it is idempotent, so that it may be repeated."
+                if record.idempotent
+                else "check whether it took effect before you repeat it."
+            )
 
     async def _call(
         self,
@@ -164,10 +170,12 @@ class ToolProxy:
             record.path = path[:MAX_PATH]
         tool = self._find(view, path)
         record.side_effect = tool.side_effect
-        integration = self._integration(tool)
+        integration = self._installed(tool).integration
         gather = getattr(integration, "gather", None)
         if gather is not None:
             args = gather(tool, args)
+        if tool.side_effect != "read":
+            args, record.idempotent = self._repeats.keyed(tool, args, self._installed(tool), ctx.run_id, record.id)
         await self._validate(ctx, tool, args)
         decision = self._decide(tool, view, record)
         if decision.effect == "require_approval":
@@ -182,6 +190,7 @@ class ToolProxy:
             record.sent = True
 
         passage = self._passage(tool, 2 * ctx.value_bytes + 64 * 1024, announce)
+        passage.repeatable = record.idempotent
         answering = self._answer(tool, args, integration, passage, fetching, page)
         value = await self._made(ctx, tool, answering, passage, record)
         return self._outcome(ctx, value, meta, record, passage)
@@ -204,15 +213,15 @@ class ToolProxy:
             raise unconnected or self._discovery.not_found(path, view)
         return tool
 
-    def _integration(self, tool: Tool) -> Integration:
+    def _installed(self, tool: Tool) -> Installed:
         installed = self._registry.installed(tool.integration)
         assert installed is not None
-        return installed.integration
+        return installed
 
     async def _validate(self, ctx: CallContext, tool: Tool, args: dict[str, Any]) -> None:
         known = self._checks.get(tool.path)
         if known is None or known[0] is not tool:
-            trusted = isinstance(self._integration(tool), Code)
+            trusted = isinstance(self._installed(tool).integration, Code)
             known = self._checks[tool.path] = (tool, checker(tool.input_schema, tool.definitions, trusted=trusted))
         problem = None if known[1] is None else await checked(known[1], args, ctx.deadline)
         if problem is not None:
@@ -237,9 +246,8 @@ class ToolProxy:
         return decision
 
     def _ask(self, ctx: CallContext, id: int, tool: Tool, args: dict[str, Any], decision: Decision) -> Ask:
-        installed = self._registry.installed(tool.integration)
-        assert installed is not None
-        return self._binder.ask(ctx, id, tool, args, installed, self._registry.connection(tool), decision)
+        connection = self._registry.connection(tool)
+        return self._binder.ask(ctx, id, tool, args, self._installed(tool), connection, decision)
 
     def asks(self, ctx: CallContext, path: str, args: dict[str, Any], *, call_id: int) -> Ask | None:
         """What a person is asked now for a call that once needed one: None when it would not wait any more, because

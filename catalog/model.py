@@ -19,7 +19,8 @@ class ToolSpec:
 
     Schemas are JSON Schema 2020-12; their `$ref`s point at `#/$defs/<name>`, which the manifest holds once for all its
     tools. `words` are for search only. `binding` belongs to the integration alone; it is JSON data wherever the catalog
-    is stored. `source` is what the tool is made of, such as `GET /pets/{id}`.
+    is stored. `source` is what the tool is made of, such as `GET /pets/{id}`. `idempotent`: made twice, a call means
+    what it means once.
     """
 
     name: str
@@ -32,6 +33,7 @@ class ToolSpec:
     binding: Any = None
     deprecated: bool = False
     source: str = ""
+    idempotent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,7 +141,8 @@ def reviewed(
 
 
 def authority(spec: ToolSpec, described: Described) -> Granted:
-    return Granted(spec.side_effect, described.destination(spec))
+    effect = f"{spec.side_effect}, idempotent" if spec.idempotent else spec.side_effect
+    return Granted(effect, described.destination(spec))
 
 
 def _differing(granted: Granted, now: Granted) -> tuple[str, ...]:

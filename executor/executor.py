@@ -162,11 +162,13 @@ class Executor(Scoped):
         input_schema: dict[str, Any] | None = None,
         output_schema: dict[str, Any] | None = None,
         side_effect: SideEffect = "unknown",
+        idempotent: bool = False,
     ) -> None:
         """Make the Python function `fn` (plain or async, called with the arguments as a dict) a tool at `path`.
 
         `path` is `<integration>.<scope>.<connection>.<tool>`. A plain function runs in a thread. The tool lives as
-        long as this handle. A tool that exists at `path` is replaced. Raises InvalidRequest for a path or schema that
+        long as this handle. A tool that exists at `path` is replaced. `idempotent`: a call whose outcome nobody knows,
+        because the host died, is made again. Raises InvalidRequest for a path or schema that
         is not one, Conflict when the integration is of another kind.
         """
         self._parts.toolbox.add_code_tool(
@@ -177,6 +179,7 @@ class Executor(Scoped):
             input_schema=input_schema,
             output_schema=output_schema,
             side_effect=side_effect,
+            idempotent=idempotent,
         )
 
     async def add_openapi(
@@ -193,6 +196,7 @@ class Executor(Scoped):
         secret: str | None = None,
         probe: str | None = None,
         allow_private: Sequence[str] = (),
+        idempotent: Sequence[str] = (),
         replace: bool = False,
     ) -> AddReport:
         """Add the operations of an OpenAPI document (file, URL, text or dict) as tools of integration `name`.
@@ -202,7 +206,8 @@ class Executor(Scoped):
         `secret` refers to the credential of the connection and is never its value: `local:NAME` for one that
         `set_secret` keeps, `env:`, `file:`, `keychain:`, `vault:` or `op:`. `auth` says how it is sent (see
         `bridge.accounts.Auth`), `probe` which tool `check_connection` tries it with. `allow_private` names private
-        hosts that the integration may reach. Raises ImportFailed when the document cannot be used, InvalidRequest, and
+        hosts that the integration may reach, `idempotent` patterns over the tools that may be called again when nobody
+        knows what became of a call. Raises ImportFailed when the document cannot be used, InvalidRequest, and
         Conflict for a name in use: nothing was added.
         """
         return await self._parts.toolbox.add_openapi(
@@ -217,6 +222,7 @@ class Executor(Scoped):
             secret=secret,
             probe=probe,
             allow_private=allow_private,
+            idempotent=idempotent,
             replace=replace,
         )
 

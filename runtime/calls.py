@@ -421,4 +421,6 @@ def facts(id: int, record: CallRecord) -> dict[str, Any]:
         known["decision"] = record.decision
     if record.rule is not None:
         known["rule"] = record.rule
+    if record.idempotent:
+        known["idempotent"] = True
     return known

@@ -257,7 +257,7 @@ def _known(id: int, past: Past) -> Known | None:
     answer = past.history.early.get(id)
     if answer is not None:
         return Known(frames.Answer(*answer), facts)
-    if facts is None:
+    if facts is None or facts.get("idempotent"):
         return None
     done = facts["outcome"] in ("done", "failed")
     what = "was made, and its answer was lost" if done else "had been sent, and nobody knows what became of it"

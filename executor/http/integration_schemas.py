@@ -37,6 +37,9 @@ Auth = Literal["bearer", "basic", "none"] | Placement | Annotated[list[Placement
 Tool = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 
 
+Pattern = Annotated[str, StringConstraints(max_length=256, pattern=r"^[A-Za-z0-9_.*-]+$")]
+
+
 class _Account(Asked):
     scope: Scope = "org"
     connection: Name = "main"
@@ -62,6 +65,11 @@ class OpenApiIntegration(_Integration):
     server: Url | None = Field(default=None, description="Which of the document's servers: its URL or description.")
     server_variables: dict[Text, Text] = Field(
         default_factory=dict, max_length=100, description="Values of the variables in the document's servers."
+    )
+    idempotent: list[Pattern] = Field(
+        default_factory=list,
+        max_length=200,
+        description="Patterns over tools that may be called again when nobody knows what became of a call.",
     )
 
 

@@ -13,6 +13,7 @@ from catalog.kinds.openapi.operations import Importer
 from catalog.kinds.openapi.servers import Servers
 from catalog.model import Connection, Manifest, Outbound, Tool, ToolSpec, ToolValue
 from catalog.origin import reach_of
+from catalog.patience import KEY
 
 MAX_DIAGNOSTICS: Final = 1000
 
@@ -83,6 +84,11 @@ class OpenApi:
     def gather(self, tool: Tool, args: dict[str, Any]) -> dict[str, Any]:
         """The arguments in the form that the schema describes."""
         return request.gathered(self._operation(tool), args)
+
+    def key_argument(self, tool: Tool) -> str | None:
+        """The argument that is sent as `Idempotency-Key`, where the operation takes one."""
+        parameters = self._operation(tool).parameters
+        return next((one.key for one in parameters if one.place == "header" and one.name.lower() == KEY), None)
 
     def credentialed(self, tool: Tool, connection: Connection) -> bool | None:
         """Whether a call of the tool carries a credential of the connection; None: it does, and none is asked for."""

@@ -25,7 +25,8 @@ METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "t
 NAME: Final = "x-executor-name"
 SIDE_EFFECT: Final = "x-executor-side-effect"
 HIDDEN: Final = "x-executor-hidden"
-"""What a document can say about a tool: its name, its side effect, and that it is none."""
+IDEMPOTENT: Final = "x-executor-idempotent"
+"""What a document can say about a tool: its name, its side effect, that it is none, that it may be called twice."""
 
 _EFFECTS: Final[dict[str, SideEffect]] = {
     "get": "read",
@@ -155,6 +156,7 @@ class Importer:
             binding=operation.as_dict(),
             source=f"{method.upper()} {path}",
             deprecated=node.get("deprecated") is True,
+            idempotent=node.get(IDEMPOTENT) is True,
         )
 
     def _name(self, path: str, method: str, node: dict[str, Any], tags: list[str]) -> str:

@@ -25,6 +25,7 @@ async def openapi(
     connection: str = "main",
     scope: Scope = "org",
     allow_private: Many = None,
+    idempotent: Many = None,
     replace: Flag = False,
     json: Flag = False,
     credentials: Credentials = NONE,
@@ -50,12 +51,15 @@ async def openapi(
         Whose it is, the second part of the paths.
     allow_private
         A private host, address or network that it may reach, such as 127.0.0.1. May be repeated.
+    idempotent
+        A pattern over tools that may be called again when nobody knows what became of a call. May be repeated.
     replace
         Replace an integration of the same name.
     json
         Print the answer as JSON.
     """
     options = _options(connection, scope, allow_private, replace) | credentials.options()
+    options["idempotent"] = idempotent or []
     options |= {"server": server, "server_variables": dict(map(_variable, variable or []))}
     where_from = document_source(source)
     async with open_session(where) as session:

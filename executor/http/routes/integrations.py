@@ -36,6 +36,7 @@ class Integrations:
                 base_url=body.base_url,
                 server=body.server,
                 server_variables=body.server_variables,
+                idempotent=body.idempotent,
                 **options,
             )
         else:
