@@ -1,8 +1,8 @@
 """The rest of the ESC group: code from text, thenables, ways out of other sandboxes, inputs that broke interpreters.
 
 `javascript_attacks.txt` holds the scripts: `=== kind | name | expected`, and the script. An escape's road leads to the
-guest's own function constructor (`road`) or is not there (`closed`); a thenable has its code; a crash may be anything that
-a script may end as. `./scripts/corpora` runs whole published collections.
+guest's own function constructor (`road`) or is not there (`closed`); a thenable has its code; a crash may end as any
+script may. `./scripts/corpora` runs whole published collections.
 """
 
 from __future__ import annotations
