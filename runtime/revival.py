@@ -29,7 +29,8 @@ TRIES: Final = 3
 CRASHES: Final = 5
 """How often a run is taken up after the death of its host without getting any further."""
 LEAST_S: Final = 1.0
-"""Wall time that a run has left at least when it is taken up."""
+"""Wall time that a run has left at least when it is taken up after the death of its host, which may happen a few times.
+One that waited for a person has what it had: otherwise each approval would lengthen it."""
 _RETRY_S: Final = 0.25
 _TIMES_LONGER: Final = 3
 
@@ -53,6 +54,8 @@ class Past:
     interactions: dict[int, InteractionRow]
     calls: dict[int, dict[str, Any]]
     """The facts of its calls with an effect, by id."""
+    crashed: bool = False
+    """Whether its host died while it ran."""
 
 
 @dataclass(slots=True)
@@ -127,7 +130,7 @@ class Revival:
         if not history.steps and (interactions or calls):
             # Begun anew it would make the calls again that it is known to have made.
             raise CannotGoOn("internal", "the run cannot be taken up: its journal is lost")
-        return Past(row, history, interactions, calls)
+        return Past(row, history, interactions, calls, crashed)
 
     async def catch_up(self, live: Live, past: Past, calls: Calls) -> Slot:
         """A slot whose isolate is where the run was; `live` goes on in it when this returns. Raises CannotGoOn."""
@@ -224,7 +227,8 @@ class Revival:
         now_us = times[-1] if times else history.now_us
         live.started()
         spent = live.wall_s or (now_us - history.now_us) / 1e6
-        left_s = max(LEAST_S, live.request.budgets.wall_ms / 1000 - spent)
+        least_s = LEAST_S if past.crashed else 0.0
+        left_s = max(least_s, live.request.budgets.wall_ms / 1000 - spent)
         driver.started_us = history.now_us
         seen = [asked.id for step in history.steps for asked in step.asked]
         wake_us = None if stepping else last.wake_us
