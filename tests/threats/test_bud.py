@@ -126,7 +126,9 @@ async def test_workers_that_die_while_they_start_leave_nothing_behind() -> None:
     files, processes = descriptors(), children()
     for _ in range(FAILING // 20):
         await _stillborn(boot, command)
-    assert descriptors() <= files
+    with anyio.fail_after(10):
+        while descriptors() > files:  # noqa: ASYNC110 - a transport closes its socket in a later turn of the loop
+            await anyio.sleep(0.01)
     assert children() == processes
 
 
