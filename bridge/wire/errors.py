@@ -19,6 +19,7 @@ ExecutorError
 ├── ConfigError               the operator's configuration, key or home directory is not usable
 │   └── HomeInUse               another process has the home open
 ├── ImportFailed              an API description that cannot become an integration; nothing was added
+│   └── PackageUnavailable      an npm package that cannot be installed, with `reason`
 └── WireError                 bytes that break the protocol between host and worker, or host and guest
     ├── FrameError
     └── Unserializable          a value that cannot cross, with the `path` of the offending part
@@ -62,6 +63,8 @@ ToolErrorCode = Literal[
     "outcome_unknown",
     "internal",
 ]
+
+PackageReason = Literal["refused", "not_found", "integrity", "too_large", "unreachable"]
 
 RETRYABLE: Final[frozenset[str]] = frozenset({"upstream_timeout", "upstream_unreachable"})
 
@@ -245,6 +248,24 @@ class ImportFailed(ExecutorError):
     """Raised when an API description cannot become an integration; the catalog is unchanged."""
 
     code = "import_failed"
+
+
+class PackageUnavailable(ImportFailed):
+    """Raised when an npm package cannot be installed; nothing of it is kept.
+
+    `reason`: `refused` (its name, its spec, its contents or the operator's rules), `not_found`, `integrity` (it is not
+    what the registry or an earlier install says it is), `too_large`, `unreachable` (the registry did not answer).
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: PackageReason = "refused",
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.reason: PackageReason = reason
 
 
 class WireError(ExecutorError):
