@@ -35,12 +35,16 @@ class Source(Protocol):
 
 async def resolve(spec: Spec, source: Source, limits: Limits) -> dict[str, Manifest]:
     """Every package that `spec` needs, by the folder where it goes. Raises PackageUnavailable."""
+    outcome: dict[str, Manifest] | PackageUnavailable
     async with anyio.create_task_group() as ahead:
         try:
-            return await _Resolution(spec, source, limits, ahead).run()
-        finally:
-            ahead.cancel_scope.cancel()
-    raise AssertionError("the task group has no way out of its own")
+            outcome = await _Resolution(spec, source, limits, ahead).run()
+        except PackageUnavailable as e:
+            outcome = e
+        ahead.cancel_scope.cancel()
+    if isinstance(outcome, PackageUnavailable):
+        raise outcome
+    return outcome
 
 
 class _Resolution:

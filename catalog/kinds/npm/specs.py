@@ -22,7 +22,10 @@ _OLD_NAME: Final = re.compile(r"\A(?:@[A-Za-z0-9~][A-Za-z0-9._~-]*/)?[A-Za-z0-9~
 """Names that were taken before there were rules, such as JSONStream: as a dependency, never as what is asked for."""
 _RESERVED: Final = frozenset({"node_modules", "favicon.ico"})
 _VERSION: Final = re.compile(r"\A[v=\s]*\d{1,15}\.\d{1,15}\.\d{1,15}(?:-?[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?\Z")
-_RANGE: Final = re.compile(r"\A[0-9A-Za-z.+*^~<>=|\s-]*\Z")
+_COMPARATOR: Final = re.compile(
+    r"(?:[<>=~^]{0,3}v?(?:[xX*]|\d+)(?:\.(?:[xX*]|\d+)){0,2}-?[0-9A-Za-z.+-]*|[<>=~^]{1,3}|-)?\Z"
+)
+"""One word of a range. In the loose reading, words that are none of these would be passed over."""
 _TAG: Final = re.compile(r"\A[A-Za-z][A-Za-z0-9._-]{0,127}\Z")
 _LONG_NUMBER: Final = re.compile(r"\d{16}")
 _ALIAS: Final = re.compile(r"\Anpm:((?:@[^/@]+/)?[^@/]+)(?:@(.*))?\Z", re.DOTALL)
@@ -77,7 +80,7 @@ def parse_known(name: str, text: str) -> Spec:
         raise _refused(name, text, "it has a number that no version has")
     if _VERSION.match(text) and (version := nodesemver.valid(text.strip("v= \t"), True)) is not None:
         return Spec(name, "version", str(version))
-    if _RANGE.match(text) and _readable(text):
+    if all(_COMPARATOR.match(word) for word in re.split(r"[\s|]+", text)) and _readable(text):
         return Spec(name, "range", text)
     if _TAG.match(text):
         return Spec(name, "tag", text)
