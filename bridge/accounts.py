@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
@@ -10,17 +11,21 @@ from bridge.wire.errors import InvalidRequest, ToolError
 from catalog.kinds import headers
 from catalog.kinds.openapi import security
 from catalog.model import Carrier, Connection, Diagnostic, Manifest, Placement
+from catalog.origin import LOCAL
 
 Auth = Literal["bearer", "basic", "none"] | Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 """How a connection authenticates: `"bearer"`, `"basic"`, `"none"`, `{"type": "header"|"query"|"cookie", "name": …}`
 (a header may have a `prefix`), `{"type": "basic", "username"? | "username_secret"?, "password"?}`,
 `{"type": "scheme", "scheme": <name in the document>}` with what its kind takes, or a list of such objects, all of which
-are sent. Each takes its own `secret` (a SecretRef), else the connection's; a header, query parameter or cookie may have
-a `value` instead, which is no secret. `{"type": "schemes", "schemes": {name: SecretRef}}` is short for several schemes.
+are sent. A program on this machine takes `{"type": "env", "name": …}` alone. Each takes its own `secret` (a SecretRef),
+else the connection's; a header, query parameter, cookie or variable may have a `value` instead, which is no secret.
+`{"type": "schemes", "schemes": {name: SecretRef}}` is short for several schemes.
 None: the document's own security decides, and bearer where it says nothing."""
 
 MAX_PARTS: Final = 16
 MAX_LITERAL: Final = 1024
+
+_VARIABLE: Final = re.compile(r"\A[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 
 _HINT: Final = 'auth is "bearer", "basic", "none", or an object such as {"type": "header", "name": "X-Api-Key"}.'
 _BASIC: Final = {"username", "username_secret", "password"}
@@ -31,6 +36,7 @@ _ACCEPTED: Final = {
     "header": {"type", "secret", "name", "prefix", "value"},
     "query": {"type", "secret", "name", "value"},
     "cookie": {"type", "secret", "name", "value"},
+    "env": {"type", "secret", "name", "value"},
     "scheme": {"type", "secret", "scheme", *_BASIC},
     "schemes": {"type", "schemes", "username"},
 }
@@ -47,6 +53,7 @@ def placements(manifest: Manifest, auth: Auth, secret: str | None) -> tuple[Plac
         raise InvalidRequest(f"A connection has at most {MAX_PARTS} credentials.")
     found = tuple(_placed(manifest, part, secret) for part in parts)
     _check_apart(found)
+    _check_kind(manifest, found)
     if secret is not None and not any(secret in one.references for one in found):
         raise InvalidRequest("A secret is given that auth has no place for.", hint=_HINT)
     return found
@@ -69,7 +76,9 @@ def _by_document(manifest: Manifest, secret: str | None) -> tuple[Placement, ...
         return ()
     names = security.placements(manifest.schemes, [tuple(one) for one in manifest.security or ()])
     part: dict[str, Any] = {"type": "scheme", "scheme": names[0]} if names else {"type": "bearer"}
-    return (_placed(manifest, part, secret),)
+    found = (_placed(manifest, part, secret),)
+    _check_kind(manifest, found)
+    return found
 
 
 def _listed(auth: Any) -> list[dict[str, Any]]:
@@ -178,6 +187,8 @@ def _field(carrier: Carrier, name: Any) -> str:
     fits = isinstance(name, str) and name.isascii() and name.isprintable() and 0 < len(name) <= headers.MAX_NAME
     if not isinstance(name, str) or not fits or " " in name:
         raise InvalidRequest(f"auth of type {carrier} needs the name of the {carrier}.", hint=_HINT)
+    if carrier == "env" and not _VARIABLE.match(name):
+        raise InvalidRequest(f"{name[:80]!r} is not a name for an environment variable.")
     if carrier != "query" and any(mark in name for mark in ':;=,"'):
         raise InvalidRequest(f"{name[:80]!r} is not a name for a {carrier}.")
     return name
@@ -191,6 +202,19 @@ def _check_value(carrier: Carrier, field: str, value: str) -> None:
         headers.check("auth", field, value)
     except ToolError as e:
         raise InvalidRequest(e.message) from None
+
+
+def _check_kind(manifest: Manifest, found: Sequence[Placement]) -> None:
+    """A program takes its secrets as environment variables, and a request has none of those."""
+    program = any(one.scheme == LOCAL for one in manifest.reach)
+    for one in found:
+        if program and one.carrier != "env":
+            raise InvalidRequest(
+                "A program on this machine takes its secrets as environment variables.",
+                hint='Use --env NAME=REFERENCE, or {"type": "env", "name": NAME, "secret": REFERENCE}.',
+            )
+        if one.carrier == "env" and not program:
+            raise InvalidRequest("Only a program on this machine takes environment variables.")
 
 
 def _check_apart(found: Sequence[Placement]) -> None:

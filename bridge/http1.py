@@ -10,7 +10,7 @@ import re
 import select
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Final, NamedTuple, NoReturn
 
 import anyio
@@ -88,6 +88,32 @@ class Connection:
             self._refuse(e)
         decoded = _decoded(data, fields, limit, self._origin)
         return Received(response.status_code, fields, decoded, _reason(response))
+
+    async def begin(self, method: str, target: bytes, headers: Fields, body: bytes) -> Received:
+        """Send one request and read the head of its answer; `parts` reads the body. Raises as `exchange` does."""
+        self._received = 0
+        kept, self._used = self._used, True
+        try:
+            await self._send(method, target, headers, body)
+            response = await self._head()
+        except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, h11.RemoteProtocolError) as e:
+            if kept and self._received == 0:
+                raise Stale from e
+            self._refuse(e)
+        fields = list(response.headers)
+        if any(name == b"content-encoding" and value.strip().lower() != b"identity" for name, value in fields):
+            raise self._broken("has a content coding that was not asked for")
+        return Received(response.status_code, fields, b"", _reason(response))
+
+    async def parts(self) -> AsyncGenerator[bytes]:
+        """The body of what was begun, as it comes; whoever reads it counts. Raises ToolError."""
+        try:
+            while isinstance(event := await self._event(), h11.Data):
+                yield bytes(event.data)
+        except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, h11.RemoteProtocolError) as e:
+            self._refuse(e)
+        if not isinstance(event, h11.EndOfMessage):
+            raise self._broken("ended before it was complete")
 
     async def _send(self, method: str, target: bytes, headers: Fields, body: bytes) -> None:
         out = self._h11.send(h11.Request(method=method, target=target, headers=list(headers))) or b""

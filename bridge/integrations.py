@@ -102,8 +102,7 @@ class Integrations:
         """
         old = self._existing(name)
         describer(old)
-        again = recorded(old.config.get("source"), name) if source is None else source
-        integration, config, manifest = await self._read(old.kind, name, old.config, again)
+        integration, config, manifest = await self._read_again(old, source)
         async with self._changing:
             if self._existing(name) is not old:
                 raise Conflict(f"{name} was changed while its description was read.", hint="Refresh it again.")
@@ -112,6 +111,12 @@ class Integrations:
             await self._index(self._registry.install(new))
         _log.info("integration_refreshed", integration=name, awaiting=len(report.awaiting), held=len(report.held))
         return report
+
+    async def _read_again(
+        self, old: Installed, source: str | Path | bytes | Mapping[str, Any] | None
+    ) -> tuple[Integration, dict[str, Any], Manifest]:
+        again = recorded(old.config.get("source"), old.name) if source is None else source
+        return await self._read(old.kind, old.name, old.config, again)
 
     def awaiting_review(self, name: str) -> dict[str, Any]:
         """`{name, tools, held}`: see `bridge.refresh.awaiting`. Raises NotFound."""

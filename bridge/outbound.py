@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final
 
 import anyio
 import structlog
 
-from bridge.client import Answer, Client
+from bridge.client import Answer, Client, Opened
 from bridge.egress import Gate, Grant, denied
 from bridge.placement import Credential, place
 from bridge.secrets.ports import Secret, SecretMissing, SecretUnavailable
 from bridge.secrets.providers import Providers
 from bridge.wire.errors import ConfigError, ToolError
 from catalog.model import Connection, OutboundRequest, OutboundResponse, Placement
-from catalog.origin import BadUrl, Url, hides_dots, join_url
+from catalog.origin import BadUrl, Reach, Url, hides_dots, join_url
 from catalog.patience import repeatable, retry_after_ms
 
 MAX_REDIRECTS: Final = 3
@@ -40,8 +40,12 @@ pause: Final = anyio.sleep
 _log = structlog.get_logger("executor.outbound")
 
 
+ToolCaller = Callable[["Passage", str, dict[str, Any]], Awaitable[dict[str, Any]]]
+
+
 class Passage:
-    """An `Outbound` for one call. `announce_first` is awaited once, before the first byte leaves."""
+    """An `Outbound` for one call. `announce_first` is awaited once, before the first byte leaves; `tools` calls a tool
+    of the integration's MCP server."""
 
     def __init__(
         self,
@@ -52,6 +56,7 @@ class Passage:
         providers: Providers,
         limit: int,
         announce_first: Callable[[], Awaitable[None]],
+        tools: ToolCaller | None = None,
     ) -> None:
         self._client = client
         self._gate = gate
@@ -60,12 +65,15 @@ class Passage:
         self._providers = providers
         self._limit = limit
         self._announce_first = announce_first
+        self._tools = tools
         self._announced = False
         self._waited_s = 0.0
         self.revealed: dict[str, Secret] = {}
         self.status: int | None = None
         self.repeatable = False
         """Whether whatever it sends may be sent again, as the tool is declared."""
+        self.credentialed = False
+        """Whether the last request that was opened carried a credential."""
         self.deadline: float | None = None
         """When the call ends, on the loop's clock; whoever makes it sets this and ends it."""
 
@@ -73,6 +81,25 @@ class Passage:
         if not self._announced:
             self._announced = True
             await self._announce_first()
+
+    async def call_tool(self, name: str, args: dict[str, Any]) -> dict[str, Any]:
+        """The result of a tool of the MCP server behind the integration. Raises ToolError."""
+        assert self._tools is not None
+        return await self._tools(self, name, args)
+
+    async def environment(self, place: Reach) -> dict[str, str]:
+        """The variables that the connection gives the program that is `place`. Raises ToolError(connection_missing)."""
+        placements = self._connection.placements
+        if placements and self._connection.reach is not None and place not in self._connection.reach:
+            raise ToolError(
+                "connection_missing",
+                f"The secrets of {self._connection.label} were not given for this program.",
+                hint="Connect the account again to use them with it.",
+            )
+        found = {one.field: (await self._credential(one)).value.reveal() for one in placements}
+        if any("\0" in value for value in found.values()):
+            raise ToolError("connection_missing", f"A secret of {self._connection.label} cannot be a variable.")
+        return found
 
     async def send(self, request: OutboundRequest) -> OutboundResponse:
         """The answer; a busy server (429, 503) is asked again where that is harmless and there is time.
@@ -97,6 +124,20 @@ class Passage:
                 )
             url = self._next(url, answer, seen)
         raise ToolError("upstream_error", f"{request.url.origin} redirects more than {MAX_REDIRECTS} times.")
+
+    async def open(self, request: OutboundRequest) -> Opened:
+        """Check, credential and send `request` once; its answer is read as it comes, and may be a redirect.
+
+        Raises ToolError as `send` does.
+        """
+        self._gate.check(request.method, request.url, self._grant)
+        credentials = await self._credentials(request)
+        url, headers = place(request.url, list(request.headers), credentials, self._connection.label)
+        answer = await self._client.open(request.method, url, headers, request.body, grant=self._grant)
+        if credentials and answer.status in REFUSALS:
+            self._providers.refused()
+        self.status, self.credentialed = answer.status, bool(credentials)
+        return answer
 
     async def _patient(self, method: str, url: Url, headers: list[tuple[str, str]], body: bytes | None) -> Answer:
         repeat = 0 if self.repeatable or repeatable(method, headers) else MAX_REPEATS

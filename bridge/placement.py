@@ -38,6 +38,8 @@ def place(
     for credential in credentials:
         placement = credential.placement
         value = placement.prefix + credential.value.reveal()
+        if placement.carrier == "env":
+            continue
         if placement.carrier == "basic":
             out = _header(out, "authorization", _basic(credential, label))
         elif placement.carrier == "header":

@@ -66,8 +66,8 @@ def _report(new: Installed, difference: Difference, after: Described) -> Refresh
             {
                 "tool": one.name,
                 "what": list(one.what),
-                "before": one.before._asdict(),
-                "after": one.after._asdict(),
+                "before": one.before.facts(),
+                "after": one.after.facts(),
                 "awaits_review": one.name in new.review.pending,
             }
             for one in difference.changed
@@ -80,7 +80,7 @@ def _report(new: Installed, difference: Difference, after: Described) -> Refresh
 
 
 def _told(spec: ToolSpec, after: Described) -> dict[str, Any]:
-    facts = {"tool": spec.name} | authority(spec, after)._asdict()
+    facts = {"tool": spec.name} | authority(spec, after).facts()
     return facts | {"description": (spec.title or spec.description)[:200]}
 
 
@@ -93,7 +93,7 @@ def awaiting(installed: Installed) -> dict[str, Any]:
 
 
 def _why(pending: Pending) -> dict[str, Any]:
-    granted = None if pending.granted is None else pending.granted._asdict()
+    granted = None if pending.granted is None else pending.granted.facts()
     return {"why": list(pending.why), "granted": granted}
 
 

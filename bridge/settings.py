@@ -17,7 +17,8 @@ class ToolboxSettings:
     `bridge.secrets.masterkey`; `ephemeral_key`: a key that is never written, for a home in memory. `vault` and
     `onepassword`: the servers behind `vault:` and `op:` references, of which answers are kept `secret_cache_s` seconds.
     `http_references`: patterns of the references that a caller over the network may name, beside local ones.
-    `approver`: who may allow a call where no rule says `another`."""
+    `http_programs`: whether one may have programs run on this machine. `approver`: who may allow a call where no rule
+    says `another`."""
 
     egress_allow: Sequence[str] | None = None
     allow_private: Sequence[str] = ()
@@ -33,4 +34,5 @@ class ToolboxSettings:
     onepassword: ServerSettings | None = None
     secret_cache_s: float = 1.0
     http_references: Sequence[str] = ()
+    http_programs: bool = False
     approver: Approver = "anyone"

@@ -17,7 +17,7 @@ from bridge.discovery import Discovery
 from bridge.documents import Documents
 from bridge.egress import Gate, Grant
 from bridge.explain import explain
-from bridge.integrations import Integrations
+from bridge.mcp.servers import Servers
 from bridge.outbound import Passage
 from bridge.policy import Approver, Effect, MemoryPolicies, Policy, PolicyStore
 from bridge.proxy import ToolProxy
@@ -28,6 +28,7 @@ from bridge.secrets.ports import KeyStore, MemorySecrets, SecretStore
 from bridge.secrets.providers import Providers
 from bridge.settings import ToolboxSettings
 from bridge.toolkits import MemoryToolkits, Toolkits, ToolkitStore
+from bridge.upstreams import Upstreams
 from bridge.view import Narrowing
 from catalog import address, rows
 from catalog.model import AddReport, Tool
@@ -41,7 +42,7 @@ _log = structlog.get_logger("executor.toolbox")
 _DEFAULT: Final = ToolboxSettings()
 
 
-class Toolbox(Integrations):
+class Toolbox(Upstreams):
     """Use as `async with Toolbox(...) as box`; entering loads the stores. All methods run on one event loop.
 
     Without stores everything is in memory. Raises ConfigError (on entering) for egress settings that are not rules, a
@@ -82,6 +83,8 @@ class Toolbox(Integrations):
             Rules(policies or MemoryPolicies(), self._policy, registry),
             Connections(registry, self._providers, self.local, settings.http_references),
             Documents(self._client, self._gate, settings.document_bytes),
+            Servers(self._client, self._gate, self._providers, settings.response_bytes),
+            settings.http_programs,
         )
         self.toolkits = Toolkits(toolkits or MemoryToolkits(), self._registry)
         self._grants: dict[str, tuple[Installed, Grant]] = {}
@@ -110,6 +113,7 @@ class Toolbox(Integrations):
 
     async def aclose(self) -> None:
         """Close connections and indexes. Safe to call again."""
+        await self._servers.aclose()
         await self._client.close()
         await self._providers.close()
         self._registry.close()
@@ -137,14 +141,16 @@ class Toolbox(Integrations):
 
     def _passage(self, tool: Tool, limit: int, announce: Any) -> Passage:
         installed = self._existing(tool.integration)
+        account = self._registry.connection(tool)
         return Passage(
             self._client,
             self._gate,
             self._grant(installed),
-            self._registry.connection(tool),
+            account,
             self._providers,
             min(limit, self._settings.response_bytes),
             announce,
+            self.caller(installed, account) if installed.kind == "mcp" else None,
         )
 
     def _grant(self, installed: Installed) -> Grant:

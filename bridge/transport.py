@@ -9,7 +9,7 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Final, NamedTuple
 
 import anyio
@@ -37,13 +37,14 @@ _Key = tuple[Grant, str]
 class Order(NamedTuple):
     """What the gate let pass, as the extension `ORDER` of the request that must be it. `limit` is in bytes of body;
     `before_sending` runs when the connection stands and before a byte leaves; `deadline`, on the loop's clock, is when
-    the call ends, by other hands."""
+    the call ends, by other hands. `opened`: the body of the answer is read as it comes, by whoever asked."""
 
     url: Url
     grant: Grant
     limit: int
     before_sending: Callable[[], Awaitable[None]] | None = None
     deadline: float | None = None
+    opened: bool = False
 
 
 class Transport(httpx2.AsyncBaseTransport):
@@ -67,6 +68,9 @@ class Transport(httpx2.AsyncBaseTransport):
             raise denied("The request is not the one that was checked.")
         body = await request.aread()
         key = order.grant, order.url.origin
+        if order.opened:
+            # It may stay open for hours: it takes none of the places that calls wait for.
+            return await self._open(request, body, order, key)
         async with self._place(key[1]):
             connection = await self._take(request.method, order, key)
             if order.before_sending is not None:
@@ -83,6 +87,29 @@ class Transport(httpx2.AsyncBaseTransport):
             stream=httpx2.ByteStream(received.body),
             extensions={"reason_phrase": b"", RECEIVED: received},
         )
+
+    async def _open(self, request: httpx2.Request, body: bytes, order: Order, key: _Key) -> httpx2.Response:
+        connection = await self._take(request.method, order, key)
+        try:
+            received = await self._begun(connection, request, body)
+        except Stale:
+            if request.method not in SAFE:
+                raise connection.gone() from None
+            connection = await self._connect(order, key)
+            received = await self._begun(connection, request, body)
+        return _Response(
+            received.status,
+            headers=received.headers,
+            stream=_Body(connection, lambda whole: self._release(connection, key, whole)),
+            extensions={"reason_phrase": b"", RECEIVED: received},
+        )
+
+    async def _begun(self, connection: Connection, request: httpx2.Request, body: bytes) -> Received:
+        try:
+            return await connection.begin(request.method, request.extensions[TARGET], request.headers.raw, body)
+        except BaseException:
+            await connection.close()
+            raise
 
     async def aclose(self) -> None:
         self._closed = True
@@ -109,13 +136,17 @@ class Transport(httpx2.AsyncBaseTransport):
         except BaseException:
             await connection.close()
             raise
+        await self._release(connection, key, True)
+        return received
+
+    async def _release(self, connection: Connection, key: _Key, whole: bool) -> None:
+        """Keep a connection for the next request when its exchange is `whole`, and close it otherwise."""
         idle = self._idle.setdefault(key, [])
-        if connection.reusable() and len(idle) < MAX_IDLE and not self._closed:
+        if whole and connection.reusable() and len(idle) < MAX_IDLE and not self._closed:
             idle.append(connection)
         else:
             await connection.close()
         await self._sweep()
-        return received
 
     async def _sweep(self) -> None:
         """Close what has been idle too long, a few times a minute."""
@@ -156,6 +187,27 @@ class Transport(httpx2.AsyncBaseTransport):
             self._waiting[origin] -= 1
             if self._waiting[origin] == 0:
                 del self._waiting[origin], self._places[origin]
+
+
+class _Body(httpx2.AsyncByteStream):
+    """The body of an answer as it comes. Close it: whatever has been read by then, the connection is given back."""
+
+    def __init__(self, connection: Connection, release: Callable[[bool], Awaitable[None]]) -> None:
+        self._connection = connection
+        self._release = release
+        self._whole = False
+        self._closed = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async with aclosing(self._connection.parts()) as parts:
+            async for part in parts:
+                yield part
+        self._whole = True
+
+    async def aclose(self) -> None:
+        if not self._closed:
+            self._closed = True
+            await self._release(self._whole)
 
 
 class _Response(httpx2.Response):

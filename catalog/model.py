@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from catalog.origin import Reach, Url
 
 SideEffect = Literal["read", "write", "delete", "unknown"]
-Carrier = Literal["header", "query", "cookie", "basic"]
+Carrier = Literal["header", "query", "cookie", "basic", "env"]
 Schema = dict[str, Any]
 
 
@@ -85,9 +85,9 @@ class Placement:
     """Where one credential of a connection goes in a request.
 
     `name` is the security scheme that it satisfies (empty: every request). `secret` is a SecretRef such as
-    `env:TOKEN`, never a value; where it is empty, `value` is sent, which is no secret. `field` is the header, query or
-    cookie name. `basic` has a user name, `username` or the one behind `username_secret`; without either, its secret is
-    the whole pair.
+    `env:TOKEN`, never a value; where it is empty, `value` is sent, which is no secret. `field` names the header,
+    parameter, cookie or environment variable. `basic` has a user name, `username` or the one behind `username_secret`;
+    without either, its secret is the whole pair.
     """
 
     name: str
@@ -237,6 +237,10 @@ class Outbound(Protocol):
 
     async def announce(self) -> None:
         """Say that an effect is about to happen by other means than `send`; it is recorded first."""
+        ...
+
+    async def call_tool(self, name: str, args: dict[str, Any]) -> dict[str, Any]:
+        """The result of a call of the MCP server that the integration stands for, as it came. Raises ToolError."""
         ...
 
 

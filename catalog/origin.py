@@ -15,6 +15,8 @@ from urllib.parse import quote, unquote
 import idna
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+LOCAL: Final = "stdio"
+"""The scheme of a place that no request goes to: a program on this machine, by its name and a digest of its command."""
 
 _LABEL: Final = re.compile(r"\A[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\Z")
 _NUMERIC: Final = re.compile(r"\A(0x[0-9a-f]*|[0-9]+)\Z")
@@ -102,7 +104,7 @@ class Url:
 
     @property
     def origin(self) -> str:
-        port = "" if DEFAULT_PORTS[self.scheme] == self.port else f":{self.port}"
+        port = "" if DEFAULT_PORTS.get(self.scheme, 0) == self.port else f":{self.port}"
         return f"{self.scheme}://{self.host.authority}{port}"
 
     @property
@@ -241,7 +243,7 @@ class Reach:
 
     def __str__(self) -> str:
         authority = f"[{self.host}]" if ":" in self.host else self.host
-        port = "" if DEFAULT_PORTS[self.scheme] == self.port else f":{self.port}"
+        port = "" if DEFAULT_PORTS.get(self.scheme, 0) == self.port else f":{self.port}"
         methods = ",".join(self.methods) + " " if self.methods else ""
         return f"{methods}{self.scheme}://{authority}{port}{self.prefix if self.prefix != '/' else ''}"
 

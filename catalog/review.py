@@ -2,7 +2,7 @@
 
 A tool that is new, or whose side effect or destination is not what was let in, awaits review: it cannot be called,
 however wide the policy is. A lower side effect awaits review too, since the side effect is the API's own word. Other
-changes (arguments, answers, texts) are shown and take effect.
+changes (arguments, answers, texts) are shown and take effect, but for an MCP server's: there any change awaits review.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from catalog.model import Manifest, Schema, ToolSpec
 
 MAX_REMEMBERED: Final = 5000
 """Removed tools of an integration that are remembered."""
-AUTHORITY: Final = ("side_effect", "destination")
+AUTHORITY: Final = ("side_effect", "destination", "description")
 """Parts of a tool that decide what a call can do: a change of these needs a person."""
 
 
@@ -29,10 +29,15 @@ class Described(Protocol):
 
 
 class Granted(NamedTuple):
-    """The authority that was let in."""
+    """The authority that was let in. `description` is a digest of what the tool's own words were, where the integration
+    has a method `told(spec)`: with those a server could turn a tool that was let in into another."""
 
     side_effect: str
     destination: str
+    description: str = ""
+
+    def facts(self) -> dict[str, str]:
+        return {"side_effect": self.side_effect, "destination": self.destination}
 
 
 class Pending(NamedTuple):
@@ -99,7 +104,7 @@ def compare(old: Manifest, new: Manifest, before: Described, after: Described) -
         known = was.get(name)
         if known is None:
             continue
-        what = tuple(_differences(known, spec, schemas, before, after))
+        what = tuple(dict.fromkeys(_differences(known, spec, schemas, before, after)))
         if what:
             changed.append(Change(name, what, authority(known, before), authority(spec, after)))
     return Difference(
@@ -142,7 +147,8 @@ def reviewed(
 
 def authority(spec: ToolSpec, described: Described) -> Granted:
     effect = f"{spec.side_effect}, idempotent" if spec.idempotent else spec.side_effect
-    return Granted(effect, described.destination(spec))
+    told = getattr(described, "told", None)
+    return Granted(effect, described.destination(spec), "" if told is None else told(spec))
 
 
 def _differing(granted: Granted, now: Granted) -> tuple[str, ...]:
@@ -196,4 +202,4 @@ def _references(schema: Any) -> Iterable[str]:
 
 
 def _granted(data: Any) -> Granted | None:
-    return None if data is None else Granted(str(data[0]), str(data[1]))
+    return None if data is None else Granted(*map(str, data))

@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 from pydantic_core import from_json
 
 from catalog.kinds.http import Http
+from catalog.kinds.mcp import Mcp
 from catalog.kinds.openapi import OpenApi
 from catalog.model import Connection, Diagnostic, Integration, Manifest, Placement, ToolSpec
 from catalog.origin import Reach
@@ -18,7 +19,7 @@ from catalog.registry import Installed
 from catalog.review import Review
 from catalog.store import ConnectionRow, IntegrationRow
 
-KINDS: Final[Mapping[str, Callable[[str], Integration]]] = {"openapi": OpenApi, "http": Http}
+KINDS: Final[Mapping[str, Callable[[str], Integration]]] = {"openapi": OpenApi, "http": Http, "mcp": Mcp}
 """Kinds that are stored. Tools made of Python callables live as long as their process."""
 _SPEC: Final = tuple(field.name for field in fields(ToolSpec))
 

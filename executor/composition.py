@@ -144,6 +144,7 @@ def _toolbox(settings: Config, *, ephemeral_key: bool) -> ToolboxSettings:
         onepassword=_onepassword(settings),
         secret_cache_s=settings.secret_cache_s,
         http_references=settings.http_references,
+        http_programs=settings.http_programs,
         approver=settings.approver,
     )
 

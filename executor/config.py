@@ -70,6 +70,7 @@ class Config(BaseModel):
     op_ca_file: Path | None = Field(None, description="certificate authorities to trust for it")
     secrets_plain_http: bool = Field(False, description="allow http:// to these servers beyond this machine")
     secret_cache_s: float = Field(1.0, ge=0, le=300, description="seconds that their answers are kept")
+    http_programs: bool = Field(False, description="allow MCP servers that are programs here to be added over HTTP")
     http_references: tuple[str, ...] = Field((), description="references that may be named over HTTP, * for any text")
     budgets: dict[str, int] = Field(default_factory=dict, description="defaults of budgets")
     ceilings: dict[str, int] = Field(default_factory=dict, description="ceilings of budgets")

@@ -281,6 +281,39 @@ class Executor(Scoped):
             replace=replace,
         )
 
+    async def add_mcp(
+        self,
+        name: str,
+        *,
+        command: Sequence[str] | None = None,
+        url: str | None = None,
+        cwd: str | None = None,
+        scope: str = "org",
+        connection: str = "main",
+        auth: Auth = None,
+        secret: str | None = None,
+        probe: str | None = None,
+        allow_private: Sequence[str] = (),
+        replace: bool = False,
+    ) -> AddReport:
+        """Add the tools of an MCP server: a program and its arguments (`command`, run in `cwd`, by no shell and with
+        this process's rights), or one at a URL. Other options and errors are those of `add_openapi`; a program takes
+        its secrets as variables: `auth={"type": "env", "name": "TOKEN", "secret": "local:token"}`.
+        """
+        return await self._parts.toolbox.add_mcp(
+            name,
+            command=command,
+            url=url,
+            cwd=cwd,
+            scope=scope,
+            connection=connection,
+            auth=auth,
+            secret=secret,
+            probe=probe,
+            allow_private=allow_private,
+            replace=replace,
+        )
+
     async def connect(
         self,
         integration: str,

@@ -44,6 +44,7 @@ _COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "add": {
         "openapi": ("add:openapi", "Add an API from its OpenAPI document."),
         "http": ("add:http", "Add plain HTTP to hosts that you name."),
+        "mcp": ("add:mcp", "Add the tools of an MCP server."),
     },
     "integrations": {
         "list": ("integrations:list_integrations", "List the integrations."),

@@ -36,6 +36,10 @@ class Credentials:
     basic
         User name and password, either by reference or as it is: ann=env:NAME, env:KEY= or env:KEY=x. Or a reference to
         both, joined by a colon.
+    env
+        A variable that a program gets as a secret: NAME=REFERENCE, or NAME alone for NAME=env:NAME. May be repeated.
+    set
+        A variable that a program gets and that is no secret, such as LOG_LEVEL=debug. May be repeated.
     scheme
         A security scheme of the document, such as apiKey=env:NAME. May be repeated.
     auth
@@ -50,6 +54,8 @@ class Credentials:
     query: Many = None
     cookie: Many = None
     basic: One = None
+    env: Many = None
+    set: Many = None
     scheme: Many = None
     auth: One = None
     probe: One = None
@@ -72,6 +78,12 @@ class Credentials:
                 parts.append(_named(kind, pair))
         if self.basic is not None:
             parts.append(_basic(self.basic))
+        for pair in self.env or ():
+            name, _, ref = pair.partition("=")
+            parts.append({"type": "env", "name": name, "secret": _reference(ref or f"env:{name}")})
+        for pair in self.set or ():
+            name, value = _split(pair, "set")
+            parts.append({"type": "env", "name": name, "value": value})
         for pair in self.scheme or ():
             name, ref = _split(pair, "scheme")
             parts.append({"type": "scheme", "scheme": name, "secret": _reference(ref)})

@@ -56,6 +56,23 @@ class Where:
 HERE: Final = Where()
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Via(Where):
+    """The same for a command whose own `--url` is something else.
+
+    Parameters
+    ----------
+    url
+        A running server of Executor to use instead, such as http://127.0.0.1:8321.
+    """
+
+    url: Annotated[str | None, Parameter(name="--via", env_var="EXECUTOR_URL", group="Where")] = None
+
+
+HERE_VIA: Final = Via()
+
+
 def home_directory(home: Path | None) -> Path:
     """The home to use when none is named: `EXECUTOR_HOME`, else the platform's place for a user's data."""
     if home is not None:

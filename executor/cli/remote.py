@@ -65,6 +65,10 @@ class Remote:
     async def add_http(self, name: str, allow: list[str], **options: Any) -> dict[str, Any]:
         return await self._add({"kind": "http", "name": name, "allow": allow}, options)
 
+    async def add_mcp(self, name: str, **options: Any) -> dict[str, Any]:
+        given = {key: options.pop(key) for key in ("url", "command", "cwd")}
+        return await self._add({"kind": "mcp", "name": name} | given, options)
+
     async def integrations(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = (await self._dict("GET", "/integrations"))["integrations"]
         return found

@@ -14,8 +14,8 @@ DocumentUrl = Annotated[str, StringConstraints(max_length=2048, pattern=r"^[Hh][
 class Placement(Asked):
     """Where a credential goes."""
 
-    type: Literal["bearer", "basic", "header", "query", "cookie", "scheme", "none"]
-    name: Text | None = Field(default=None, description="The header, query parameter or cookie.")
+    type: Literal["bearer", "basic", "header", "query", "cookie", "scheme", "env", "none"]
+    name: Text | None = Field(default=None, description="The header, query parameter, cookie or variable.")
     prefix: Annotated[str, StringConstraints(max_length=64)] | None = Field(
         default=None, description="Before the secret in a header, such as `Token `."
     )
@@ -81,7 +81,24 @@ class HttpIntegration(_Integration):
     fetch: bool = Field(default=False, description="Whether the `fetch` of a script may go there.")
 
 
-class IntegrationRequest(RootModel[Annotated[OpenApiIntegration | HttpIntegration, Field(discriminator="kind")]]):
+Argument = Annotated[str, StringConstraints(max_length=8192)]
+
+
+class McpIntegration(_Integration):
+    """An MCP server: one at a URL, or a program of the server's machine where its operator allows that."""
+
+    kind: Literal["mcp"]
+    url: DocumentUrl | None = None
+    command: Annotated[list[Argument], Field(min_length=1, max_length=256)] | None = Field(
+        default=None, description="The absolute path of a program, and its arguments; no shell is asked."
+    )
+    cwd: Argument | None = Field(default=None, description="The folder that the program runs in.")
+
+
+_AnyIntegration = OpenApiIntegration | HttpIntegration | McpIntegration
+
+
+class IntegrationRequest(RootModel[Annotated[_AnyIntegration, Field(discriminator="kind")]]):
     """An API to add."""
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from executor.cli.credentials import NONE, Credentials
-from executor.cli.options import HERE, Flag, UsageError, Where, document_source
+from executor.cli.options import HERE, HERE_VIA, Flag, UsageError, Via, Where, document_source
 from executor.cli.session import open_session
 
 Many = Annotated[list[str] | None, Parameter(negative="")]
@@ -108,6 +109,68 @@ async def http(
     _show(report, json)
 
 
+async def mcp(
+    name: str,
+    *,
+    url: str | None = None,
+    command: str | None = None,
+    arg: Many = None,
+    cwd: str | None = None,
+    connection: str = "main",
+    scope: Scope = "org",
+    allow_private: Many = None,
+    replace: Flag = False,
+    json: Flag = False,
+    credentials: Credentials = NONE,
+    where: Via = HERE_VIA,
+) -> None:
+    """Add the tools of an MCP server: one at a URL, or a program of this machine.
+
+    Parameters
+    ----------
+    name
+        What the integration is called, the first part of its tools' paths.
+    url
+        Where the server is (streamable HTTP), such as https://mcp.example.com/mcp.
+    command
+        The program, with arguments in quotes: "npx -y @modelcontextprotocol/server-memory". No shell runs it.
+    arg
+        An argument of the program exactly as it is, such as --arg=-y; the command is not split then. May be repeated.
+    cwd
+        The folder that the program runs in.
+    connection
+        What the account is called, the third part of the paths.
+    scope
+        Whose it is, the second part of the paths.
+    allow_private
+        A private host, address or network that it may reach, such as 127.0.0.1. May be repeated.
+    replace
+        Replace an integration of the same name.
+    json
+        Print the answer as JSON.
+    """
+    options = _options(connection, scope, allow_private, replace) | credentials.options()
+    options |= {"url": url, "command": _command(command, arg), "cwd": cwd}
+    async with open_session(where) as session:
+        report = await session.add_mcp(name, **options)
+    _show(report, json)
+
+
+def _command(command: str | None, arguments: list[str] | None) -> list[str] | None:
+    if command is None:
+        if arguments:
+            raise UsageError("--arg is an argument of a --command")
+        return None
+    if arguments:
+        return [command, *arguments]
+    try:
+        return shlex.split(command)
+    except ValueError as e:
+        raise UsageError(
+            f"the command cannot be split: {e}", hint="give each argument as an --arg of its own"
+        ) from None
+
+
 def _options(connection: str, scope: str, allow_private: list[str] | None, replace: bool) -> dict[str, Any]:
     return {"connection": connection, "scope": scope, "allow_private": allow_private or [], "replace": replace}
 
@@ -139,7 +202,9 @@ def _show(report: dict[str, Any], as_json: bool) -> None:
         output.out.print(
             Text(f"  … and {len(tools) - 8} more: executor tools list --integration {report['name']}", style="quiet")
         )
-    if report.get("origins"):
+    if any(place.startswith("stdio:") for place in report.get("origins") or ()):
+        output.out.print(Text("  runs a program with your rights: it can do whatever you can", style="odd"))
+    elif report.get("origins"):
         output.out.print(Text(f"  may reach {', '.join(report['origins'])}", style="quiet"))
     if report.get("private"):
         output.out.print(Text(f"  private addresses allowed: {', '.join(report['private'])}", style="odd"))

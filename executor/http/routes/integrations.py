@@ -39,6 +39,8 @@ class Integrations:
                 idempotent=body.idempotent,
                 **options,
             )
+        elif isinstance(body, schemas.McpIntegration):
+            adding = self.toolbox.add_mcp(body.name, url=body.url, command=body.command, cwd=body.cwd, **options)
         else:
             adding = self.toolbox.add_http(body.name, body.allow, fetch=body.fetch, **options)
         report = await while_present(call.receive, adding)
@@ -109,7 +111,8 @@ class Integrations:
         return Response(status_code=204)
 
     def _options(
-        self, body: schemas.OpenApiIntegration | schemas.HttpIntegration | schemas.ConnectionRequest
+        self,
+        body: schemas.OpenApiIntegration | schemas.HttpIntegration | schemas.McpIntegration | schemas.ConnectionRequest,
     ) -> dict[str, Any]:
         """The part that these requests share. Raises Forbidden for a reference that a key may not name."""
         auth: Any = body.auth
@@ -117,6 +120,11 @@ class Integrations:
             auth = auth.as_dict()
         elif isinstance(auth, list):
             auth = [part.as_dict() for part in auth]
+        if any(
+            isinstance(part, dict) and part["type"] == "env" for part in (auth if isinstance(auth, list) else [auth])
+        ):
+            # Some variables decide what a program does, or which code it loads.
+            self.toolbox.check_programs(host=False)
         self.toolbox.connections.check_references(references(auth, body.secret))
         return {
             "scope": body.scope,

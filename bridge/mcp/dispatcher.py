@@ -1,0 +1,56 @@
+"""The SDK's dispatcher, which also says when it has ended, and lets one broken tool of a list be one broken tool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import anyio
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.types import Tool
+from pydantic import ValidationError
+
+MAX_BROKEN: Final = 100
+
+
+class Dispatcher(JSONRPCDispatcher[Any]):
+    def __init__(self, read: Any, write: Any) -> None:
+        super().__init__(read, write)
+        self.ended = anyio.Event()
+        self._broken: list[tuple[str, str]] = []
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be asked any more."""
+        return self._closed
+
+    async def run(self, *args: Any, **options: Any) -> None:
+        try:
+            await super().run(*args, **options)
+        finally:
+            self.ended.set()
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: Any = None, **options: Any
+    ) -> dict[str, Any]:
+        result = await super().send_raw_request(method, params, opts, **options)
+        if method == "tools/list" and isinstance(result.get("tools"), list):
+            result["tools"] = [tool for tool in result["tools"] if self._usable(tool)]
+        return result
+
+    def _usable(self, tool: Any) -> bool:
+        try:
+            Tool.model_validate(tool, by_name=False)
+        except ValidationError as e:
+            first = e.errors(include_url=False, include_input=False)[0]
+            name = str(tool.get("name"))[:80] if isinstance(tool, dict) else "?"
+            if len(self._broken) < MAX_BROKEN:
+                where = ".".join(str(part) for part in first["loc"])
+                self._broken.append((f"#/tools/{name}", f"it is not a tool: {first['msg']} ({where})"[:300]))
+            return False
+        return True
+
+    def broken(self) -> list[tuple[str, str]]:
+        """The tools that were left out since the last time, and why."""
+        found, self._broken = self._broken, []
+        return found
