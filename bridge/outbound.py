@@ -9,6 +9,7 @@ from typing import Any, Final
 import anyio
 import structlog
 
+from bridge.calls import ARGS_BYTES
 from bridge.client import Answer, Client, Opened
 from bridge.egress import Gate, Grant, denied
 from bridge.placement import Credential, place
@@ -41,6 +42,12 @@ _log = structlog.get_logger("executor.outbound")
 
 
 ToolCaller = Callable[["Passage", str, dict[str, Any]], Awaitable[dict[str, Any]]]
+
+
+def written_limit(size: int) -> int:
+    """Bytes that values of `size` bytes in msgpack may take as they are written for a server. Control characters take
+    six times as much in JSON, what people write at most about twice."""
+    return 2 * size + 64 * 1024
 
 
 class Passage:
@@ -76,6 +83,8 @@ class Passage:
         """Whether the last request that was opened carried a credential."""
         self.deadline: float | None = None
         """When the call ends, on the loop's clock; whoever makes it sets this and ends it."""
+        self.body_limit = written_limit(ARGS_BYTES)
+        """Bytes that a request's body may have. Whoever makes the call sets this by the size of its arguments."""
 
     async def announce(self) -> None:
         if not self._announced:
@@ -106,6 +115,13 @@ class Passage:
 
         Raises ToolError: egress_denied, connection_missing, upstream_*, too_large.
         """
+        if request.body is not None and len(request.body) > self.body_limit:
+            raise ToolError(
+                "too_large",
+                f"The request's body takes {len(request.body)} bytes as written; at most {self.body_limit} are sent.",
+                hint="Send less, or in several calls.",
+                details={"limit": self.body_limit, "size": len(request.body)},
+            )
         url = request.url
         seen = {str(url)}
         at_home = True

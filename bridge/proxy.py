@@ -16,7 +16,7 @@ from bridge.calls import CallContext, CallJournal, CallOutcome, CallRecord, Door
 from bridge.deadline import Deadline
 from bridge.discovery import Discovery
 from bridge.granted import Granted, granted
-from bridge.outbound import Passage
+from bridge.outbound import Passage, written_limit
 from bridge.policy import Decision, Policy
 from bridge.repeats import Repeats
 from bridge.scrub import Scrubber
@@ -189,7 +189,8 @@ class ToolProxy:
                 await journal.sending(record)
             record.sent = True
 
-        passage = self._passage(tool, 2 * ctx.value_bytes + 64 * 1024, announce)
+        passage = self._passage(tool, written_limit(ctx.value_bytes), announce)
+        passage.body_limit = written_limit(ctx.args_bytes)
         passage.repeatable = record.idempotent
         answering = self._answer(tool, args, integration, passage, fetching, page)
         value = await self._made(ctx, tool, answering, passage, record)
