@@ -3,8 +3,9 @@
 `build` is what the wheel's build hook and `executor images build` both call. `load` finds an image in the installed
 wheel first, then in the cache, and verifies its SHA-256 against the manifest beside it.
 
-Images come in sets, each built, kept and found by itself: `javascript`, which everything needs, and `python`, which
-takes minutes where the other takes seconds, and which a machine may not be able to build.
+Images come in sets, each built, kept and found by itself: `javascript`, which everything needs; `python`, which takes
+minutes where the first takes seconds, and which a machine may not be able to build; and `node`, the engine of the first
+with npm packages' surroundings, which is built when a package is first run.
 """
 
 from __future__ import annotations
@@ -77,20 +78,23 @@ def builders() -> dict[str, Builder]:
 
 def optional_builders() -> dict[str, Builder]:
     """The images that are built when they are asked for."""
+    from guest.node.image import build_node
     from guest.python.image import build_python
 
-    return {"python": build_python}
+    return {"python": build_python, "node": build_node}
 
 
-SETS: Final = ("javascript", "python")
+SETS: Final = ("javascript", "python", "node")
+_BASES: Final[dict[str, frozenset[str]]] = {"node": frozenset({"javascript"})}
+"""The sets whose files another one is made of too."""
 
 
 def _set_of(name: str) -> str:
-    return "python" if name == "python" else "javascript"
+    return name if name in SETS else "javascript"
 
 
 def _builders_of(which: str) -> dict[str, Builder]:
-    return optional_builders() if which == "python" else builders()
+    return builders() if which == "javascript" else {which: optional_builders()[which]}
 
 
 def cache_dir() -> Path:
@@ -103,7 +107,7 @@ def cache_dir() -> Path:
 def build_key(which: str = "javascript") -> str:
     """The hash of every file that has a part in a set of images, and of their names."""
     digest = hashlib.sha256()
-    others = _NOT_INPUTS | (set(SETS) - {which})
+    others = _NOT_INPUTS | (set(SETS) - {which} - _BASES.get(which, frozenset()))
     for path in sorted(ROOT.rglob("*")):
         relative = path.relative_to(ROOT)
         if path.suffix in _SUFFIXES and not others & set(relative.parts):

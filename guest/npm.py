@@ -7,6 +7,7 @@ import hashlib
 import shutil
 import tarfile
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,19 +24,38 @@ def package(name: str, cache: Path, *, under: tuple[str, ...] = ("",)) -> dict[s
 
     Raises BuildFailed when npm cannot bring it, or when its SHA-512 is not the locked one.
     """
-    entry = toolchain.lock()[name]
-    kept = cache / "sources" / f"{name}-{entry['version']}.tgz"
-    if kept.exists() and integrity(archive := kept.read_bytes()) == entry["integrity"]:
-        return members(archive, under)
+    fetch([name], cache)
+    return members(_kept(name, cache).read_bytes(), under)
+
+
+def fetch(names: Sequence[str], cache: Path) -> None:
+    """Have the archives of several packages in the cache; npm is started once for all that are missing.
+
+    Raises BuildFailed as `package` does.
+    """
+    entries = {name: toolchain.lock()[name] for name in names}
+    missing = [name for name in names if not _is_whole(_kept(name, cache), entries[name]["integrity"])]
+    if not missing:
+        return
+    wanted = [f"{name}@{entries[name]['version']}" for name in missing]
     with tempfile.TemporaryDirectory() as folder:
         options = ("--pack-destination", folder, "--cache", cache / "npm", "--ignore-scripts", "--silent")
-        toolchain.run([*_npm(cache), "pack", f"{name}@{entry['version']}", *options], cwd=Path(folder))
-        archive = next(Path(folder).glob("*.tgz")).read_bytes()
-    if integrity(archive) != entry["integrity"]:
-        raise toolchain.BuildFailed(f"the archive of {name} is not the one in images.lock")
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    toolchain.write_atomically(kept, archive)
-    return members(archive, under)
+        toolchain.run([*_npm(cache), "pack", *wanted, *options], cwd=Path(folder))
+        for name in missing:
+            archive = (Path(folder) / f"{name}-{entries[name]['version']}.tgz").read_bytes()
+            if integrity(archive) != entries[name]["integrity"]:
+                raise toolchain.BuildFailed(f"the archive of {name} is not the one in images.lock")
+            kept = _kept(name, cache)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            toolchain.write_atomically(kept, archive)
+
+
+def _kept(name: str, cache: Path) -> Path:
+    return cache / "sources" / f"{name}-{toolchain.lock()[name]['version']}.tgz"
+
+
+def _is_whole(archive: Path, expected: str) -> bool:
+    return archive.exists() and integrity(archive.read_bytes()) == expected
 
 
 def integrity(archive: bytes) -> str:

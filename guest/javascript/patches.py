@@ -21,7 +21,7 @@ static JSValue engine_throw_out_of_memory(JSContext *ctx);
 static void engine_note_throw(JSContext *ctx, JSStackFrame *sf, JSValueConst value);
 static bool engine_hides_frame(JSContext *ctx, JSStackFrame *sf);
 static bool engine_constructs(JSContext *ctx, JSStackFrame *sf, JSValueConst error);
-static void engine_refuse_import(JSContext *ctx, JSValueConst specifier);
+static bool engine_refuse_import(JSContext *ctx, JSValueConst specifier);
 """,
 )
 
@@ -155,12 +155,11 @@ _DYNAMIC_IMPORT = (
         goto exception;
 """,
     """    specifier_str = JS_ToString(ctx, specifier);
-    if (!JS_IsException(specifier_str))
-        engine_refuse_import(ctx, specifier_str);
-    goto exception;
+    if (JS_IsException(specifier_str) || engine_refuse_import(ctx, specifier_str))
+        goto exception;
 """,
 )
-"""There are no modules: refused while the script's frame is there, the error has the place of the import."""
+"""Where there are no modules it is refused while the script's frame is there: the error has the place of the import."""
 
 _NONE_FULFILLED = (
     """    JS_DefinePropertyValueConst(ctx, obj, JS_ATOM_errors, errors,

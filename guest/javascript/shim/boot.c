@@ -17,6 +17,7 @@ static int run_boot(JSContext *ctx, const char *source, size_t len) {
     JSValue natives = JS_NewObject(ctx);
     if (tools_install(ctx, natives) || output_install(ctx, natives) || timers_install(ctx, natives)) return -1;
     if (values_install(ctx, natives) || text_install(ctx, natives) || random_install(ctx, natives)) return -1;
+    if (extra_install && extra_install(ctx, natives)) return -1;
     /* the parser wants a NUL after the text */
     char *text = calloc(1, len + 1);
     if (!text) return -4;
@@ -41,7 +42,7 @@ static int run_boot(JSContext *ctx, const char *source, size_t len) {
 static char problem[1024];
 EXPORT(problem) const char *boot_problem(void) { return problem; }
 
-static void note_problem(JSContext *ctx) {
+void boot_note_problem(JSContext *ctx) {
     JSValue error = JS_GetException(ctx);
     JSValue stack = engine_error_stack(ctx, error);
     const char *text = JS_ToCString(ctx, error), *frames = JS_ToCString(ctx, stack);
@@ -66,7 +67,7 @@ EXPORT(boot) int32_t boot_image(const char *source, uint32_t len) {
     random_seed(0);
     int status = run_boot(guest_ctx, source, len);
     if (status) {
-        note_problem(guest_ctx);
+        boot_note_problem(guest_ctx);
         return status;
     }
     JS_RunGC(guest_rt);

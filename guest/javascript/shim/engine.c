@@ -342,11 +342,32 @@ static bool engine_constructs(JSContext *ctx, JSStackFrame *frame, JSValueConst 
     return at != NULL;
 }
 
-static void engine_refuse_import(JSContext *ctx, JSValueConst specifier) {
+static bool modules_allowed;
+
+void engine_allow_modules(void) { modules_allowed = true; }
+
+static bool engine_refuse_import(JSContext *ctx, JSValueConst specifier) {
+    if (modules_allowed) return false;
     const char *name = JS_ToCString(ctx, specifier);
     if (name) JS_ThrowTypeError(ctx, NO_IMPORTS ": '%.64s' cannot be loaded; " NO_IMPORTS_HELP, name);
     JS_FreeCString(ctx, name);
+    return true;
 }
+
+JSModuleDef *engine_module(JSContext *ctx, const char *id) {
+    JSModuleDef *module = js_host_resolve_imported_module(ctx, "", id, JS_UNDEFINED);
+    if (!module || js_resolve_module(ctx, module) >= 0) return module;
+    js_free_modules(ctx, JS_FREE_MODULE_NOT_RESOLVED);
+    return NULL;
+}
+
+JSValue engine_evaluate_module(JSContext *ctx, JSModuleDef *module) {
+    if (module->status == JS_MODULE_STATUS_LINKING || module->status == JS_MODULE_STATUS_EVALUATING)
+        return JS_ThrowTypeError(ctx, "a module cannot be required while it is evaluated");
+    return JS_EvalFunction(ctx, JS_NewModuleValue(ctx, module));
+}
+
+uint64_t engine_random_state(JSContext *ctx) { return ctx->random_state; }
 
 bool engine_is_stack_error(JSValueConst value) { return JS_IsObject(value) && same(value, stack_error); }
 

@@ -104,6 +104,15 @@ void engine_set_stack(JSContext *ctx, JSValueConst error, const char *stack);
 int engine_prepare(JSContext *ctx);
 
 void engine_seed(JSContext *ctx, uint64_t seed);
+/* The state of Math.random: it changes with every number that is drawn. */
+uint64_t engine_random_state(JSContext *ctx);
+
+/* From here on code may import what the runtime's module loader knows. */
+void engine_allow_modules(void);
+/* A module by its id, loaded with everything that it imports, not evaluated; NULL with an exception. */
+JSModuleDef *engine_module(JSContext *ctx, const char *id);
+/* The promise of its evaluation (owned), the same one each time. */
+JSValue engine_evaluate_module(JSContext *ctx, JSModuleDef *module);
 
 /* Makes the engine ask its interrupt handler at the next chance. */
 void engine_interrupt_soon(JSContext *ctx);

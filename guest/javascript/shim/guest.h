@@ -104,11 +104,15 @@ void random_seed(uint64_t seed);
 int random_install(JSContext *ctx, JSValueConst natives);
 uint64_t random_next(void);
 void random_fill(uint8_t *to, size_t len);
+/* Whether random bytes were drawn since the seed was set. */
+bool random_drawn(void);
 
 /* timers.c */
 
 int timers_install(JSContext *ctx, JSValueConst natives);
 bool timers_next(int64_t *due_us);
+/* How many timers were ever set. */
+uint32_t timers_set(void);
 /* Calls the earliest timer that is due. 1: one was called, 0: none is due, -1: it threw. */
 int timers_fire(JSContext *ctx);
 
@@ -162,6 +166,8 @@ typedef struct {
 } Boot;
 
 extern Boot boot;
+/* Keeps what was thrown while the image is built, for the export `problem`. */
+void boot_note_problem(JSContext *ctx);
 
 /* rejections.c: promises that were rejected with nobody to see it */
 
@@ -192,6 +198,12 @@ int hints_mentions(const char *name);
 
 /* Sets apart, in the image, the memory that a run always needs. */
 int run_prepare(void);
+
+/* What another image on this engine adds; null in the image for scripts. */
+
+__attribute__((weak)) int extra_install(JSContext *ctx, JSValueConst natives);
+/* Runs in place of the main script: the promise (owned) of an object without prototype whose `value` is the result. */
+__attribute__((weak)) JSValue extra_main(JSContext *ctx);
 
 extern JSContext *guest_ctx;
 extern JSRuntime *guest_rt;

@@ -4,6 +4,7 @@
 #include "guest.h"
 
 static uint64_t state[4];
+static bool drawn;
 
 static uint64_t rotate(uint64_t x, int by) { return x << by | x >> (64 - by); }
 
@@ -28,11 +29,15 @@ static uint64_t splitmix(uint64_t *x) {
 
 void random_seed(uint64_t seed) {
     for (int i = 0; i < 4; i++) state[i] = splitmix(&seed);
+    drawn = false;
 }
+
+bool random_drawn(void) { return drawn; }
 
 uint64_t random_next(void) { return next(); }
 
 void random_fill(uint8_t *to, size_t len) {
+    drawn = true;
     while (len) {
         uint64_t bits = next();
         size_t take = len < sizeof bits ? len : sizeof bits;

@@ -290,6 +290,14 @@ static void warn_uncalled(JSValue name) {
     JS_FreeValue(guest_ctx, name);
 }
 
+/* An image may have been taken after a run: nothing of that one counts any more. */
+static void forget_last_run(void) {
+    JS_FreeValue(guest_ctx, result_promise);
+    JS_FreeValue(guest_ctx, result);
+    result_promise = result = JS_UNDEFINED;
+    settling = has_result = lone_function = false;
+}
+
 static uint64_t start_script(const char *source, uint32_t len) {
     /* the parser wants a NUL after the text */
     char *text = malloc((size_t)len + 1);
@@ -318,12 +326,15 @@ EXPORT(start) uint64_t guest_start(const uint8_t *data, uint32_t len, int64_t no
         !read_bytes(&reader, &input, &input_len) || !read_uint(&reader, &seed) || !read_limits(&reader, &limits) ||
         reader.at != reader.end)
         return malformed();
+    forget_last_run();
     random_seed(seed);
     engine_seed(guest_ctx, random_next());
     apply_limits(&limits);
     rejections_watch(guest_rt);
     if (!set_input(input, input_len)) return engine_memory_ran_out() ? fail_memory() : malformed();
-    return start_script((const char *)source, source_len);
+    if (!extra_main) return start_script((const char *)source, source_len);
+    result_promise = extra_main(guest_ctx);
+    return step();
 }
 
 static bool take_answer(Reader *reader) {

@@ -61,6 +61,8 @@ bool timers_next(int64_t *due_us) {
     return heap_count > 0;
 }
 
+uint32_t timers_set(void) { return last_id; }
+
 int timers_fire(JSContext *ctx) {
     if (!heap_count || heap[0].due_us > clock_now()) return 0;
     Timer timer = take(0);

@@ -1,0 +1,1 @@
+module.exports = Object.assign(Object.create(Object.getPrototypeOf(console)), console, { Console: function Console() { return console; } });

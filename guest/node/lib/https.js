@@ -1,0 +1,2 @@
+const http = require("http");
+module.exports = { ...house.http("https:"), Server: http.Server, createServer: http.createServer };

@@ -1,0 +1,1 @@
+module.exports = house.fromLibrary("string_decoder/lib/string_decoder.js");

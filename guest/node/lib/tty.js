@@ -1,0 +1,3 @@
+class ReadStream {}
+class WriteStream {}
+module.exports = { isatty: () => false, ReadStream, WriteStream };

@@ -1,0 +1,87 @@
+// zlib: gzip and deflate in all their forms. Brotli and Zstandard load, and say that they are not there.
+const { Transform } = require("stream");
+const fflate = house.fromLibrary("fflate/lib/browser.cjs");
+const constants = {
+  Z_NO_FLUSH: 0, Z_PARTIAL_FLUSH: 1, Z_SYNC_FLUSH: 2, Z_FULL_FLUSH: 3, Z_FINISH: 4, Z_BLOCK: 5, Z_OK: 0, Z_STREAM_END: 1, Z_NEED_DICT: 2, Z_ERRNO: -1,
+  Z_STREAM_ERROR: -2, Z_DATA_ERROR: -3, Z_MEM_ERROR: -4, Z_BUF_ERROR: -5, Z_VERSION_ERROR: -6, Z_NO_COMPRESSION: 0, Z_BEST_SPEED: 1, Z_BEST_COMPRESSION: 9,
+  Z_DEFAULT_COMPRESSION: -1, Z_FILTERED: 1, Z_HUFFMAN_ONLY: 2, Z_RLE: 3, Z_FIXED: 4, Z_DEFAULT_STRATEGY: 0, Z_MIN_WINDOWBITS: 8, Z_MAX_WINDOWBITS: 15,
+  Z_DEFAULT_WINDOWBITS: 15, Z_MIN_CHUNK: 64, Z_MAX_CHUNK: Infinity, Z_DEFAULT_CHUNK: 16384, Z_MIN_MEMLEVEL: 1, Z_MAX_MEMLEVEL: 9, Z_DEFAULT_MEMLEVEL: 8,
+  Z_MIN_LEVEL: -1, Z_MAX_LEVEL: 9, Z_DEFAULT_LEVEL: -1, BROTLI_OPERATION_PROCESS: 0, BROTLI_OPERATION_FLUSH: 1, BROTLI_OPERATION_FINISH: 2, BROTLI_PARAM_MODE: 0,
+  BROTLI_PARAM_QUALITY: 1, BROTLI_PARAM_SIZE_HINT: 5, BROTLI_MODE_TEXT: 1, BROTLI_MODE_GENERIC: 0, BROTLI_DEFAULT_QUALITY: 11, BROTLI_MAX_QUALITY: 11, BROTLI_MIN_QUALITY: 0,
+  ZSTD_e_continue: 0, ZSTD_e_flush: 1, ZSTD_e_end: 2, ZSTD_c_compressionLevel: 100, ZSTD_CLEVEL_DEFAULT: 3,
+};
+const bytesOf = (data, encoding) => {
+  const bytes = typeof data === "string" ? Buffer.from(data, encoding) : data instanceof ArrayBuffer ? new Uint8Array(data) : data;
+  if (!ArrayBuffer.isView(bytes))
+    throw house.errorWith(TypeError, "ERR_INVALID_ARG_TYPE", 'The "buffer" argument must be of type string or an instance of Buffer, TypedArray, DataView, or ArrayBuffer.');
+  return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+};
+const work = (name) => (data, options) => {
+  const level = options?.level;
+  try {
+    const made = fflate[name](bytesOf(data), level === undefined || level < 0 ? {} : { level, mem: undefined });
+    return Buffer.from(made.buffer, made.byteOffset, made.byteLength);
+  } catch (error) {
+    if (error.code !== undefined && typeof error.code === "string") throw error;
+    throw house.errorWith(Error, /unexpected EOF/.test(error.message) ? "Z_BUF_ERROR" : "Z_DATA_ERROR", /unexpected EOF/.test(error.message) ? "unexpected end of file" : "incorrect header check", { errno: /unexpected EOF/.test(error.message) ? -5 : -3 });
+  }
+};
+const METHODS = {
+  gzip: work("gzipSync"), gunzip: work("gunzipSync"), deflate: work("zlibSync"), inflate: work("unzlibSync"), deflateRaw: work("deflateSync"), inflateRaw: work("inflateSync"),
+  unzip: work("decompressSync"),
+};
+const zlib = { constants, codes: { Z_OK: 0, Z_STREAM_END: 1, Z_DATA_ERROR: -3, Z_BUF_ERROR: -5 } };
+const classes = (method, name, run) => {
+  const Class = { [name]: class extends Transform {
+    #parts = [];
+    #options;
+    constructor(options = {}) {
+      super(options);
+      this.#options = options;
+    }
+    _transform(chunk, encoding, done) {
+      this.#parts.push(Buffer.from(bytesOf(chunk, encoding)));
+      done();
+    }
+    _flush(done) {
+      try {
+        this.push(run(Buffer.concat(this.#parts), this.#options));
+        done();
+      } catch (error) {
+        done(error);
+      }
+    }
+    flush(kind, callback) { queueMicrotask(typeof kind === "function" ? kind : (callback ?? (() => {}))); }
+    close(callback) {
+      this.destroy();
+      if (callback) queueMicrotask(callback);
+    }
+    reset() { this.#parts = []; }
+  } }[name];
+  zlib[name] = new Proxy(Class, { apply: (target, self, args) => new target(...args) });
+  zlib[`create${name}`] = (options) => new Class(options);
+  zlib[`${method}Sync`] = run;
+  zlib[method] = (data, options, callback) => {
+    const done = typeof options === "function" ? options : callback;
+    let error = null;
+    let value;
+    try {
+      value = run(data, typeof options === "function" ? {} : options);
+    } catch (thrown) {
+      error = thrown;
+    }
+    queueMicrotask(() => done(error, value));
+  };
+};
+const title = (name) => name[0].toUpperCase() + name.slice(1);
+for (const name of Object.keys(METHODS)) classes(name, title(name), METHODS[name]);
+for (const name of ["brotliCompress", "brotliDecompress", "zstdCompress", "zstdDecompress"]) classes(name, title(name), () => { throw house.unavailable(`node:zlib (${name})`); });
+zlib.crc32 = (data, value = 0) => {
+  let crc = ~value;
+  for (const byte of bytesOf(data)) {
+    crc ^= byte;
+    for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
+  }
+  return ~crc >>> 0;
+};
+module.exports = Object.assign(zlib, constants);
