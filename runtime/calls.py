@@ -381,7 +381,7 @@ class _Call:
             calls = self._calls.output.calls
             # A new map: the one that is there may be on its way to the store, on another thread.
             calls[self._index] = calls[self._index] | {"error": {key: value for key, value in facts.items() if value}}
-        return _told(error)
+        return told(error)
 
     def _refused(self, error: ToolError) -> ToolError:
         """Record a call that does not get as far as its tool."""
@@ -392,7 +392,7 @@ class _Call:
         return error
 
 
-def _told(error: ToolError) -> bytes:
+def told(error: ToolError) -> bytes:
     """A ToolError as a script gets it; details that cannot cross stay behind."""
     try:
         return codec.encode(error.as_dict())

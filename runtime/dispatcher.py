@@ -34,7 +34,7 @@ _log = structlog.get_logger("executor.dispatcher")
 _STOPPING: Final = "the service is stopping"
 _HINTS: Final = {EXIT_WALLS: "allow weak isolation to run without them, at your own risk"}
 _THREADS_FOR_CALLS: Final = 16
-_OPTIONAL: Final = frozenset({"python"})
+_OPTIONAL: Final = frozenset({"python", "node"})
 """Languages whose image is not in a worker before a script wants it."""
 _BACKOFF_S: Final = (0.0, 0.1, 0.5, 2.0, 5.0)
 
@@ -337,8 +337,9 @@ def _compiled_on_demand(name: str, cache: ModuleCache, mode: Mode) -> tuple[byte
             image = installed.load(name)
         except (installed.ImageUnavailable, toolchain.BuildFailed, MalformedModule, OSError, RuntimeError) as e:
             _log.warning("image_not_built", image=name, reason=str(e)[-500:])
+            what = "npm packages are" if name == "node" else f"language {name!r} is"
             raise InvalidRequest(
-                f"language {name!r} is not available on this machine: its image could not be built",
+                f"{what} not available on this machine: the image could not be built",
                 hint="`executor images build` says why; scripts in JavaScript and TypeScript run all the same",
             ) from None
     _log.info("compiling_image", image=name)

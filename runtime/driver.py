@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import structlog
 
@@ -14,9 +14,7 @@ from bridge.traces import traced
 from bridge.wire import frames
 from runtime import run
 from runtime.budgets import Budgets
-from runtime.calls import Calls
 from runtime.clock import Clock
-from runtime.journal import Journal
 from runtime.output import NotAValue, Output, OutputTooLarge
 from runtime.slot import Lost, Slot
 
@@ -46,10 +44,33 @@ class Ending(NamedTuple):
     failure: frames.Failure | None
 
 
+class Making(Protocol):
+    """Who makes the calls of a run."""
+
+    def make(self, call: frames.Call) -> None:
+        """Start a call; its answer comes to `Driver.answered`."""
+
+    def bound(self, deadline: float) -> None:
+        """Let calls that are made from now on end by `deadline`."""
+
+    def drop(self) -> None:
+        """Stop waiting for every call."""
+
+
+class Keeping(Protocol):
+    """Who keeps what reaches an isolate, and what it asks for."""
+
+    def started(self, language: str, seed: int, now_us: int, image: str) -> None: ...
+
+    def paused(self, fuel: int, calls: Sequence[frames.Call], wake_us: int | None) -> None: ...
+
+    def resumed(self, now_us: int, answers: Sequence[frames.Answer]) -> None: ...
+
+
 class Driver:
     """Drives one run from the start of its isolate to its ending. `frame` is the sink of its slot."""
 
-    def __init__(self, script: Script, output: Output, journal: Journal) -> None:
+    def __init__(self, script: Script, output: Output, journal: Keeping) -> None:
         self.usage = _NOTHING
         self.clock = Clock()
         self.image = ""
@@ -66,7 +87,7 @@ class Driver:
         self.started_us: int | None = None
         """Virtual time of the first step; None while the isolate has not been started."""
         self._slot: Slot
-        self._calls: Calls
+        self._calls: Making
         self._woken = asyncio.Event()
         """Set at the end, or when the run needs another place."""
         self._events: deque[run.Event] = deque()
@@ -90,7 +111,7 @@ class Driver:
     def in_flight_peak(self) -> int:
         return self._machine.in_flight_peak
 
-    def start(self, slot: Slot, calls: Calls) -> None:
+    def start(self, slot: Slot, calls: Making) -> None:
         """Start the isolate and the wall clock of the run, which goes on when the run starts again elsewhere."""
         self._slot = slot
         self._calls = calls
@@ -100,7 +121,7 @@ class Driver:
             self._start_clock()
         self._execute_all(self._machine.start())
 
-    def take_over(self, slot: Slot, calls: Calls, caught_up: run.CaughtUp, now_us: int, left_s: float) -> None:
+    def take_over(self, slot: Slot, calls: Making, caught_up: run.CaughtUp, now_us: int, left_s: float) -> None:
         """Go on with an isolate that was taken through the run's history, which ended at the virtual time `now_us`."""
         self._slot = slot
         self._calls = calls

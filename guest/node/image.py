@@ -40,7 +40,7 @@ def build_node(ctx: BuildContext) -> bytes:
 
 
 def library(ctx: BuildContext) -> dict[str, str]:
-    """The sources of Node's library by id: `node:fs` and the like for our own, `readable-stream/lib/…` for a package's."""
+    """The sources of Node's library by id: `node:fs` and the like, and `buffer/index.js` of a package."""
     ctx.progress("getting the packages of Node's library")
     npm.fetch(list(PACKAGES), ctx.cache)
     found = {f"node:{path.relative_to(LIB).with_suffix('')}": path.read_text() for path in sorted(LIB.rglob("*.js"))}

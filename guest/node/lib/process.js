@@ -22,8 +22,8 @@ const env = new Proxy({}, {
     return Reflect.ownKeys(target);
   },
   set(target, key, value) {
-    if (typeof key === "string") target[key] = `${value}`;
-    return true;
+    if (typeof key !== "string") return false;
+    return Reflect.defineProperty(target, key, { value: `${value}`, writable: true, enumerable: true, configurable: true });
   },
   defineProperty: (target, key, found) => Reflect.defineProperty(target, key, { ...found, value: `${found.value}`, writable: true, enumerable: true, configurable: true }),
 });
