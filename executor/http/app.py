@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from executor.http import openapi
 from executor.http.edge import Edge
-from executor.http.mcp import McpEndpoint
+from executor.http.mcp import McpEndpoint, door_of
 from executor.http.metrics import Metrics
 from executor.http.operation import Operation, routes_of
 from executor.http.routes.integrations import Integrations
@@ -46,7 +46,7 @@ def operations_of(executor: Executor, metrics: Metrics) -> list[Operation]:
 def build_app(executor: Executor, settings: EdgeSettings) -> App:
     """The ASGI application that serves `executor`; whoever opened the executor closes it, after the application."""
     metrics = Metrics()
-    mcp = McpEndpoint(executor)
+    mcp = McpEndpoint(door_of(executor))
     routes = [
         *routes_of(operations_of(executor, metrics)),
         *(Route(path, mcp, methods=None) for path in ("/mcp", "/mcp/{toolkit}")),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
@@ -18,9 +19,11 @@ from executor.http.edge import ADMITTED, Admitted
 from executor.http.operation import permit
 
 if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     from executor.executor import Executor
+    from executor.mcp.caller import Caller
 
 DIRECT: Final = "executor.mcp.direct"
 GONE: Final = "executor.mcp.gone"
@@ -28,11 +31,15 @@ MAX_SESSIONS: Final = 1000
 """Open sessions of clients that speak the protocol of 2025; later ones have none."""
 
 
+Build = Callable[[Callable[[Any], "Caller"]], "Server[Any]"]
+"""Makes the server that answers, given what tells who is behind a request."""
+
+
 class McpEndpoint:
     """An ASGI endpoint with sessions behind it, which `close` ends."""
 
-    def __init__(self, executor: Executor) -> None:
-        self._executor = executor
+    def __init__(self, build: Build) -> None:
+        self._build = build
         self._manager: asyncio.Future[StreamableHTTPSessionManager] | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
@@ -70,7 +77,7 @@ class McpEndpoint:
         """Hold the sessions' task group open: it must be left by the task that entered it."""
         try:
             await asyncio.to_thread(importlib.import_module, "executor.mcp.server")
-            manager = _manager(self._executor)
+            manager = _manager(self._build)
             async with manager.run():
                 started.set_result(manager)
                 await self._stop.wait()
@@ -80,12 +87,22 @@ class McpEndpoint:
             started.set_exception(e)
 
 
-def _manager(executor: Executor) -> StreamableHTTPSessionManager:
+def door_of(executor: Executor) -> Build:
+    """What makes the server of `executor`."""
+
+    def build(caller: Callable[[Any], Caller]) -> Server[Any]:
+        from executor.mcp.server import Door
+
+        return Door(executor, caller).server()
+
+    return build
+
+
+def _manager(build: Build) -> StreamableHTTPSessionManager:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     from executor.http.settings import RUN_BODY_BYTES
     from executor.mcp.caller import Caller
-    from executor.mcp.server import Door
 
     def caller(ctx: Any) -> Caller:
         scope: Scope = ctx.request.scope
@@ -100,9 +117,7 @@ def _manager(executor: Executor) -> StreamableHTTPSessionManager:
         )
 
     # Host and Origin were checked at the edge, with the names that the operator allowed.
-    return StreamableHTTPSessionManager(
-        Door(executor, caller).server(), max_request_body_size=RUN_BODY_BYTES, max_sessions=MAX_SESSIONS
-    )
+    return StreamableHTTPSessionManager(build(caller), max_request_body_size=RUN_BODY_BYTES, max_sessions=MAX_SESSIONS)
 
 
 def _user(principal: str) -> object:

@@ -12,12 +12,13 @@ import json
 import secrets
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import anyio
 import mcp_types as types
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError, NoBackChannelError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
@@ -38,6 +39,8 @@ MOST_AT_ONCE: Final = 32
 """Calls that one `input_required` result asks about; the others come with the next."""
 REMEMBERED: Final = 10_000
 """States that were answered: each is good once."""
+STATE_S: Final = 86_400.0
+"""How long a person may take to answer through the client: as long as a question stays open by default."""
 ACTIONS: Final = {"accept": "approve", "decline": "deny"}
 NOTHING_TO_FILL_IN: Final[types.ElicitRequestedSchema] = {"type": "object", "properties": {}}
 _HIDING: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
@@ -146,6 +149,18 @@ class People:
                     record = await self._executor.get_run(run_id)
                     if all(one["id"] != id for one in record.interactions):
                         return
+
+
+def sealed(caller: Callable[[ServerRequestContext[Any, Any]], Caller]) -> RequestStateBoundary:
+    """What seals the states that clients carry, and opens them: each is good for the caller and the call that it was
+    given to, and for a while."""
+
+    def bound(ctx: ServerRequestContext[Any, Any]) -> str:
+        who = caller(ctx)
+        return json.dumps([who.principal, who.toolkit, who.tied])
+
+    security = RequestStateSecurity(keys=[secrets.token_bytes(32)], bind_principal=bound, ttl=STATE_S)
+    return RequestStateBoundary(security, default_audience="executor")
 
 
 def _asks(capabilities: types.ClientCapabilities | None) -> bool:

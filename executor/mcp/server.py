@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import mcp_types as types
 from anyio import CancelScope
 from mcp.server.lowlevel import Server
-from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
 
 import executor as product
 from bridge.wire.errors import ExecutorError, NotFound, ToolError
 from executor.mcp import definitions, direct, guide, render
 from executor.mcp.caller import Caller
-from executor.mcp.people import People
+from executor.mcp.people import People, sealed
 from executor.mcp.watching import Presence, Progress, until_news
 from executor.validation import validated
 from runtime import values
@@ -31,8 +28,6 @@ if TYPE_CHECKING:
     from executor.scoped import Scoped
 
 PROMPT: Final = "write_a_script"
-STATE_S: Final = 86_400.0
-"""How long a person may take to answer through the client: as long as a question stays open by default."""
 LISTED: Final = 20
 """Waiting runs that are listed."""
 ONE_CALL: Final = "await tools.call(input.path, input.arguments)"
@@ -69,18 +64,13 @@ class Door:
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_resource_templates,
             on_read_resource=self._read_resource,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
         )
-        # A state that a client carries is good for what it was given for: this caller, this call, and a while.
-        security = RequestStateSecurity(keys=[secrets.token_bytes(32)], bind_principal=self._bound, ttl=STATE_S)
-        server.middleware.extend([RequestStateBoundary(security, default_audience="executor"), self._introduced])
+        server.middleware.extend([sealed(self._caller), self._introduced])
         return server
-
-    def _bound(self, ctx: ServerRequestContext[Any, Any]) -> str:
-        caller = self._caller(ctx)
-        return json.dumps([caller.principal, caller.toolkit, caller.tied])
 
     async def _introduced(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """The instructions name what this caller can see, and nothing else."""
@@ -219,11 +209,17 @@ class Door:
         )
         return types.ListResourcesResult(resources=[resource])
 
+    async def _list_resource_templates(
+        self, ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=[])
+
     async def _read_resource(
         self, ctx: ServerRequestContext[Any, Any], params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         if str(params.uri) != guide.GUIDE_URI:
-            raise MCPError(types.INVALID_PARAMS, f"there is no resource {str(params.uri)[:200]!r}")
+            uri = str(params.uri)[:200]
+            raise MCPError(types.INVALID_PARAMS, f"there is no resource {uri!r}", {"uri": uri})
         text = types.TextResourceContents(uri=guide.GUIDE_URI, text=guide.GUIDE, mime_type="text/markdown")
         return types.ReadResourceResult(contents=[text])
 
