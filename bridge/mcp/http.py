@@ -167,7 +167,8 @@ def _is_error(data: bytes) -> bool:
         message = json.loads(data)
     except ValueError:
         return False
-    return isinstance(message, dict) and isinstance(message.get("error"), dict)
+    error = message.get("error") if isinstance(message, dict) and message.get("jsonrpc") == "2.0" else None
+    return isinstance(error, dict) and isinstance(error.get("code"), int)
 
 
 def _response(
