@@ -33,7 +33,7 @@ class ImagesHook(BuildHookInterface):  # type: ignore[misc]
             from guest.toolchain import BuildFailed
             from guest.wasm import MalformedModule
 
-            made = [images.build(progress=self.app.display_info)]
+            made = [images.build(progress=self.app.display_info, sets=(one,)) for one in ("javascript", "node")]
             if _skip() != "python":
                 try:
                     made.append(images.build(progress=self.app.display_info, sets=("python",)))

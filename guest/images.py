@@ -84,7 +84,7 @@ def optional_builders() -> dict[str, Builder]:
     return {"python": build_python, "node": build_node}
 
 
-SETS: Final = ("javascript", "python", "node")
+SETS: Final = ("javascript", "node", "python")
 _BASES: Final[dict[str, frozenset[str]]] = {"node": frozenset({"javascript"})}
 """The sets whose files another one is made of too."""
 

@@ -42,7 +42,7 @@ TABLE: Final[dict[str, Budget]] = {
 STORED_RESULT_BYTES: Final = 64 * MIB
 """Bytes of the largest result that is kept at all; above it a run ends as `result_too_large`."""
 
-MEMORY_DEFAULTS: Final[dict[str, int]] = {"python": 128 * MIB}
+MEMORY_DEFAULTS: Final[dict[str, int]] = {"python": 128 * MIB, "node": 128 * MIB}
 """Defaults of `memory_bytes` for the languages whose interpreter alone needs more than the table's default."""
 
 NAMES_BY_CODE: Final[dict[str, str]] = {row.ends: name for name, row in TABLE.items() if row.ends is not None}

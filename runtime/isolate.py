@@ -16,6 +16,7 @@ from typing import Final, Literal, Self
 
 from bridge.wire.errors import FrameError
 from bridge.wire.frames import Log
+from runtime.engine import pages as pages_module
 from runtime.engine import protocol
 from runtime.engine.fiber import SLICE
 from runtime.engine.image import IO_BYTES, TAIL, Image, Tail
@@ -203,6 +204,15 @@ class Isolate:
             protocol.saved_logs(piece(tail.logs_ptr, tail.logs_len), tail.logs_count),
             protocol.saved_values(piece(tail.emitted_ptr, tail.emitted_len), tail.emitted_count),
         )
+
+    def lay(self, pages: bytes) -> None:
+        """Begin where another isolate of this image was at rest, before the first step. Raises Unusable."""
+        pages_module.laid(self._instance, pages)
+        self.memory_bytes = self._instance.memory()[1]
+
+    def pages(self) -> bytes:
+        """The memory as it is between two steps, for `lay`."""
+        return pages_module.taken(self._instance, self._image.pristine())
 
     def stack_used_up(self) -> bool:
         """Whether a guest whose stack lies at the bottom of its memory, as Python's does, has used all of it."""

@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
@@ -19,7 +20,7 @@ import structlog
 
 from bridge.wire import distrust, frames
 from bridge.wire.errors import FrameError
-from bridge.wire.frames import Cancel, Ended, Pending, Ready, Resume, Splitter, Start
+from bridge.wire.frames import Cancel, Ended, Keep, Pending, Ready, Resume, Splitter, Start
 from runtime.engine import interpreter
 from runtime.grace import cpu_seconds
 from runtime.slot import Sink, Slot
@@ -28,6 +29,9 @@ _log = structlog.get_logger("executor.dispatcher")
 
 BOOT_S: Final = 60
 """Seconds that a worker may take to lock itself down; usually 0.2."""
+
+KEPT_BYTES: Final = 256 * 1024 * 1024
+"""Of the pages that a worker keeps."""
 
 EXIT_ENGINE: Final = 70
 EXIT_FIBERS: Final = 71
@@ -78,6 +82,7 @@ class Link(asyncio.Protocol):
         self._grace_s = grace_s
         self._splitter = Splitter()
         self._slots: dict[int, Slot] = {}
+        self._kept: OrderedDict[str, int] = OrderedDict()
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[None] = self._loop.create_future()
@@ -136,9 +141,20 @@ class Link(asyncio.Protocol):
         """How many places are taken."""
         return len(self._slots)
 
-    def send(self, frame: Start | Resume | Cancel) -> None:
+    def send(self, frame: Start | Resume | Cancel | Keep) -> None:
         if self._transport is not None and self.gone is None:
             self._transport.write(frames.pack(frame))
+
+    def keep(self, key: str, pages: bytes) -> None:
+        """Have the worker keep pages for runs that begin from them; what was used least recently makes room."""
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return
+        self._kept[key] = len(pages)
+        while len(self._kept) > 1 and sum(self._kept.values()) > KEPT_BYTES:
+            oldest, _ = self._kept.popitem(last=False)
+            self.send(Keep(frames.VERSION, frames.KEEP, 0, oldest, b""))
+        self.send(Keep(frames.VERSION, frames.KEEP, 0, key, pages))
 
     def free(self, slot: Slot) -> None:
         if self._slots.pop(slot.number, None) is not None:

@@ -44,6 +44,9 @@ class Line(Watched, Protocol):
     def send(self, frame: Start | Resume | Cancel) -> None:
         """Send a frame; into the void when the worker is gone."""
 
+    def keep(self, key: str, pages: bytes) -> None:
+        """Have the worker keep pages for runs that begin from them."""
+
     def kill(self, reason: str, culprit: Slot | None = None) -> None:
         """End the worker and every run in it, because of `culprit` where that is known."""
 
@@ -96,6 +99,10 @@ class Slot:
             asyncio.get_running_loop().call_soon(self.lost, self._line.gone, False)
             return
         self._line.send(frame)
+
+    def keep(self, key: str, pages: bytes) -> None:
+        """Have the worker keep pages that a run is about to begin from."""
+        self._line.keep(key, pages)
 
     def resume(self, now_us: int, answers: list[Answer]) -> None:
         """Let a paused run go on. Ignored once the run is being cancelled or is over."""

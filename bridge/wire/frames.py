@@ -27,6 +27,7 @@ BOOT: Final = 1
 START: Final = 2
 RESUME: Final = 3
 CANCEL: Final = 4
+KEEP: Final = 5
 # worker → host
 READY: Final = 17
 PENDING: Final = 18
@@ -57,7 +58,10 @@ class Boot(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Start a run: `language` is `javascript`, `typescript` or `python`; `input` is a msgpack value."""
+    """Start a run: `language` is `javascript`, `typescript`, `python` or `node`; `input` is a msgpack value.
+
+    In `node` the source says what becomes of the isolate's memory: see `runtime.worker.run`.
+    """
 
     version: int
     type: int
@@ -94,6 +98,16 @@ class Cancel(NamedTuple):
     version: int
     type: int
     run: int
+
+
+class Keep(NamedTuple):
+    """Keep `pages` under `key` for runs that begin from them (see `runtime.engine.pages`); empty ones are forgotten."""
+
+    version: int
+    type: int
+    run: int
+    key: str
+    pages: bytes
 
 
 class Call(NamedTuple):

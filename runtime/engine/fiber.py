@@ -176,6 +176,11 @@ class FiberInstance:
         item = self._at + raw.MEMORY + raw.ITEM
         return raw.memory_data(self._context, item) or 0, raw.memory_size(self._context, item)
 
+    def grow(self, pages: int) -> None:
+        """Let the linear memory grow by so many pages. Raises Unusable when its limit does not allow it."""
+        item = self._at + raw.MEMORY + raw.ITEM
+        self._must(raw.memory_grow(self._context, item, pages, self._at + raw.SCRATCH))
+
     def fuel(self) -> int:
         """Units of fuel left. Not exact after a trap: fuel used since the last check is lost there."""
         raw.get_fuel(self._context, self._at + raw.SCRATCH)

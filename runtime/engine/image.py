@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from typing import Final, NamedTuple
 
@@ -64,6 +65,7 @@ class Image:
         self.engine_address = raw.address(engine)
         self.pre_address = raw.address(self.pre)
         strips = any(export.name == "strip" for export in module.exports)
+        self._pristine: bytes | None = None
         self.io = self.tail = 0
         instance = self.instantiate(fuel=_LOADING_FUEL, memory_bytes=_LOADING_MEMORY)
         try:
@@ -96,6 +98,17 @@ class Image:
                 self.engine_address, self.pre_address, fuel=fuel, memory_bytes=memory_bytes, waits=waits
             )
         return PlainInstance(self.engine, self.pre, fuel=fuel, memory_bytes=memory_bytes)
+
+    def pristine(self) -> bytes:
+        """The linear memory of a fresh instance; copied once, when it is first asked for."""
+        if self._pristine is None:
+            instance = self.instantiate(fuel=0, memory_bytes=_LOADING_MEMORY)
+            try:
+                base, size = instance.memory()
+                self._pristine = ctypes.string_at(base, size)
+            finally:
+                instance.close()
+        return self._pristine
 
     def _address(self, instance: Instance, export: str, room: int) -> int:
         try:

@@ -47,6 +47,9 @@ class Instance(Protocol):
     def memory(self) -> tuple[int, int]:
         """Address and size in bytes of the linear memory now; either may change while guest code runs."""
 
+    def grow(self, pages: int) -> None:
+        """Let the linear memory grow by so many pages of 64 KiB. Raises Unusable when its limit does not allow it."""
+
     def fuel(self) -> int:
         """Units of fuel left. Not exact after a trap."""
 

@@ -76,6 +76,12 @@ class PlainInstance:
         size = self._memory.data_len(self._store)
         return ctypes.addressof(self._memory.data_ptr(self._store).contents) if size else 0, size
 
+    def grow(self, pages: int) -> None:
+        try:
+            self._memory.grow(self._store, pages)
+        except wasmtime.WasmtimeError as e:
+            raise Unusable(str(e)) from e
+
     def fuel(self) -> int:
         return self._store.get_fuel()
 

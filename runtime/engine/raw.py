@@ -45,6 +45,7 @@ instantiate: Final = _keep("wasmtime_instance_pre_instantiate", _p, _p, _p, _p, 
 instantiate_async: Final = _keep("wasmtime_instance_pre_instantiate_async", _p, _p, _p, _p, _p, _p)
 export_get: Final = _keep("wasmtime_instance_export_get", c_bool, _p, _p, c_char_p, c_size_t, _p)
 memory_data: Final = _keep("wasmtime_memory_data", _p, _p, _p)
+memory_grow: Final = _keep("wasmtime_memory_grow", _p, _p, _p, c_uint64, _p)
 memory_size: Final = _keep("wasmtime_memory_data_size", c_size_t, _p, _p)
 call_async: Final = _keep("wasmtime_func_call_async", _p, _p, _p, _p, c_size_t, _p, c_size_t, _p, _p)
 poll_holding: Final = _keep("wasmtime_call_future_poll", c_bool, _p)

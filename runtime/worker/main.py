@@ -50,6 +50,8 @@ class Worker:
         self._images = images
         self._inline = mode == "fibers"
         self._runs: dict[int, Run] = {}
+        self._kept: dict[str, bytes] = {}
+        """Pages that runs can begin from, by the key that the host has given them."""
         self._lock = threading.Lock()
         self._turns: Turns[Run] | None = None
 
@@ -77,10 +79,15 @@ class Worker:
             run.resume(now_us, answers)
         elif kind == frames.START:
             start = Start(*frame)
-            run = Run(start._replace(limits=Limits(*start.limits)), self._images)
+            run = Run(start._replace(limits=Limits(*start.limits)), self._images, self._kept)
             self._runs[run.number] = run
         elif kind == frames.CANCEL:
             self._cancel(frame[2])
+            return
+        elif kind == frames.KEEP:
+            self._kept[frame[3]] = frame[4]
+            if not frame[4]:
+                del self._kept[frame[3]]
             return
         else:
             raise FrameError("not a frame that a host sends")

@@ -6,6 +6,8 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgpack
+
 from bridge.wire import frames
 from bridge.wire.errors import FrameError
 from bridge.wire.frames import Ended, Failure, Log, Pending, Start, Usage
@@ -35,6 +37,14 @@ _INTERPRETER_ENDS: Final = {
 }
 """Traps that a Python script can bring about by itself: code objects can be made of any bytes."""
 
+NODE: Final = "node"
+TAKE: Final = "take"
+"""The source of a `node` run whose result is to be `[result, pages]`, the second the memory that it leaves; where that
+is more than a result may be, its result alone."""
+FROM: Final = "from "
+"""What the source of a run begins with that starts from the pages of the key behind it."""
+
+_NONE_KEPT: Final[dict[str, bytes]] = {}
 _LOG_MARGIN: Final = 4096
 _NEARLY: Final = MIB
 
@@ -77,7 +87,7 @@ class Run:
     Not for two threads at once. After an Ended frame `dispose` frees what is left.
     """
 
-    def __init__(self, start: Start, images: Mapping[str, Image]) -> None:
+    def __init__(self, start: Start, images: Mapping[str, Image], kept: Mapping[str, bytes] = _NONE_KEPT) -> None:
         self.number = start.run
         self.cancelled = False
         self.stepping = True
@@ -86,6 +96,9 @@ class Run:
         self.slices = 0
         """Turns it has had; kept by `Turns`."""
         self._start, self._images = start, images
+        begins = start.language == NODE and start.source.startswith(FROM)
+        self._pages = kept.get(start.source.removeprefix(FROM), b"") if begins else None
+        """What the isolate's memory begins with, where that is not the image's."""
         scripts = start.language in ("javascript", "typescript")
         self._image_name = "javascript" if scripts else start.language
         self._reading = _reading(start)
@@ -166,6 +179,8 @@ class Run:
             return
         start = self._start
         self._isolate = Isolate(self._image(self._image_name), fuel=fuel, memory_bytes=limits.memory_bytes)
+        if self._pages is not None:
+            self._isolate.lay(self._pages)
         self._isolate.begin("start", protocol.start_input(attempt.text, start.input, start.seed, limits), start.now_us)
 
     def _image(self, name: str) -> Image:
@@ -196,7 +211,7 @@ class Run:
             # A guest that has no memory left fails in a few words, and leaves its output where a trap would.
             return self._ended(None, failure, *self._unfinished(self._isolate))
         if said.result is not None:
-            return self._ended(said.result, None, said.logs, said.emitted)
+            return self._ended(self._with_pages(said.result), None, said.logs, said.emitted)
         if not self._answers_due and said.wake_us is None:
             text = "The script waits for a promise that nothing will settle."
             return self._failed(_failure("never_settles", text), said.logs, said.emitted)
@@ -211,6 +226,14 @@ class Run:
             said.wake_us,
             self._usage(),
         )
+
+    def _with_pages(self, result: bytes) -> bytes:
+        """The result, and the memory that the isolate was left with where that is asked."""
+        if self._start.language != NODE or self._start.source != TAKE or self._isolate is None:
+            return result
+        packed = msgpack.packb([result, self._isolate.pages()], use_bin_type=True)
+        assert isinstance(packed, bytes)
+        return packed if len(packed) <= self._start.limits.result_bytes else result
 
     def _admit(self, said: Output) -> None:
         """Hold the guest to the limits that it was told. Raises FrameError: an honest guest keeps them by itself."""

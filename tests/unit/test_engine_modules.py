@@ -17,7 +17,7 @@ import wasmtime
 from structlog.testing import LogCapture
 
 from bridge.wire.errors import ConfigError
-from runtime.engine import interpreter, modules, settings
+from runtime.engine import interpreter, modules, sealed, settings
 from runtime.engine.modules import ModuleCache
 
 WASM = bytes(wasmtime.wat2wasm('(module (func (export "f") (result i32) (i32.const 7)))'))
@@ -46,7 +46,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> Compiler:
 def told(monkeypatch: pytest.MonkeyPatch) -> list[MutableMapping[str, Any]]:
     """Every line that the cache logs, whatever has configured logging in this process."""
     lines = LogCapture()
-    monkeypatch.setattr(modules, "_log", structlog.wrap_logger(None, processors=[lines]))
+    monkeypatch.setattr(sealed, "_log", structlog.wrap_logger(None, processors=[lines]))
     return lines.entries
 
 
@@ -96,7 +96,7 @@ def test_every_flipped_bit_is_refused_and_the_module_is_compiled_again(
 ) -> None:
     """PER-08."""
     structlog.reset_defaults()  # whatever a door in this process has configured
-    monkeypatch.setattr(modules, "_log", structlog.get_logger())
+    monkeypatch.setattr(sealed, "_log", structlog.get_logger())
     code = cache(tmp_path).compiled(WASM)
     path = entry(tmp_path)
     whole = path.read_bytes()

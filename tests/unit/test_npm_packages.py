@@ -15,7 +15,7 @@ import pytest
 from bridge.calls import CallContext
 from bridge.toolbox import Toolbox
 from bridge.wire.errors import InvalidRequest
-from catalog.kinds.npm.bundle import bundled
+from catalog.kinds.npm.bundle import PackageSource
 from catalog.kinds.npm.tree import PackageTree
 from runtime.budgets import BudgetPolicy
 from runtime.dispatcher import Dispatcher, DispatcherSettings
@@ -52,7 +52,7 @@ def execute(house: Any) -> Execute:
     def run(
         made: PackageTree, export: str = "tool", params: Any = None, *, budgets: Any = None, **more: Any
     ) -> RunResult:
-        call = PackageCall(bundled(made), export, {} if params is None else params, **more)
+        call = PackageCall(PackageSource.of(made), export, {} if params is None else params, **more)
         work: Awaitable[RunResult] = packages.run(call, BudgetPolicy().resolve(budgets, "node"), CallContext())
         result: RunResult = runner.run(asyncio.wait_for(work, 120))
         return result

@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from bridge.wire.errors import ConfigError
-from runtime.engine.modules import ModuleCache
+from runtime.engine.sealed import Sealed
 from runtime.store.store import Store
 
 pytestmark = pytest.mark.anyio
@@ -86,10 +86,10 @@ def test_a_key_of_the_module_cache_that_is_none_is_said_once(
     key = tmp_path / "cache.key"
     key.write_bytes(content)
     key.chmod(wrong)
-    cache = ModuleCache(tmp_path / "folder", key)
+    cache = Sealed("x", ".x", b"TESTSEAL", entries=1, most_bytes=1, folder=tmp_path / "folder", key_file=key)
     with structlog.testing.capture_logs() as logged:
-        assert cache._key() is None
-        assert cache._key() is None
+        assert cache.get(b"header") is None
+        assert cache.get(b"header") is None
     (one,) = logged
     assert said in one["reason"]
     assert "cache.key" in one["reason"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from catalog.kinds.npm.resolution import Kind, Resolver, Unresolved
 from catalog.kinds.npm.sources import Asked, asked, format_of
@@ -41,6 +41,26 @@ class Bundle:
 
     entry: str
     modules: Mapping[str, dict[str, Any]] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PackageSource:
+    """A package that can be run: `digest` names it and everything under it, `specifier` what is imported.
+
+    `read` brings its files. It may block, and is called only when what is known of the digest does not suffice.
+    """
+
+    digest: str
+    specifier: str
+    read: Callable[[], PackageTree] = field(repr=False)
+
+    @classmethod
+    def of(cls, tree: PackageTree) -> Self:
+        return cls(tree.digest, tree.lock.name, lambda: tree)
+
+    def bundle(self) -> Bundle:
+        """Raises Unresolved, TooLarge."""
+        return bundled(self.read(), self.specifier)
 
 
 def bundled(tree: PackageTree, specifier: str | None = None) -> Bundle:

@@ -12,16 +12,17 @@ from executor.cli.options import Flag
 
 
 async def build(
-    only: Literal["all", "javascript", "python"] = "all", /, *, target: Path | None = None, json: Flag = False
+    only: Literal["all", "javascript", "node", "python"] = "all", /, *, target: Path | None = None, json: Flag = False
 ) -> None:
     """Build the guest images from their pinned packages and compile them for this machine, unless that is done already.
 
-    The Python image takes a minute or two; without it, it is built when the first Python script runs.
+    The Python image takes a minute or two; without it, it is built when the first Python script runs. The Node image is
+    built when the first npm package does.
 
     Parameters
     ----------
     only
-        Which images: those that JavaScript and TypeScript need, the one that Python needs, or all.
+        Which images: those that JavaScript and TypeScript need, the one of npm packages, the one of Python, or all.
     target
         Also copy them to this folder.
     json
@@ -42,7 +43,8 @@ async def build(
             if only != "all":
                 raise
             output.say(f"  the Python image cannot be built here; everything else works without it: {e}", "odd")
-            made = await asyncio.to_thread(images.build, target, sets=sets[:1])
+            others = tuple(one for one in sets if one != "python")
+            made = await asyncio.to_thread(images.build, target, sets=others)
     except (toolchain.BuildFailed, MalformedModule) as e:
         raise ConfigError(f"the images cannot be built: {e}") from None
     for name in made.images:
