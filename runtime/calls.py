@@ -218,12 +218,13 @@ class Calls:
 class _Call:
     """One call, and its journal: the proxy says what it is about to do and what came of it."""
 
-    __slots__ = ("_call", "_calls", "_closed", "_dropped", "_index", "_record", "task")
+    __slots__ = ("_began", "_call", "_calls", "_closed", "_dropped", "_index", "_record", "task")
 
     def __init__(self, calls: Calls, call: frames.Call) -> None:
         self.task: asyncio.Task[None] | None = None
         self._calls = calls
         self._call = call
+        self._began = time.perf_counter()
         self._dropped = False
         self._record: CallRecord | None = None
         self._closed: dict[str, Any] | None = None
@@ -247,7 +248,7 @@ class _Call:
         record = self._record or self._unmade()
         sent = record.sent and record.side_effect != "read"
         record.outcome, record.code = ("unknown", "outcome_unknown") if sent else ("failed", "cancelled")
-        record.duration_ms = max(0.0, time.time() - record.started_at) * 1000
+        record.duration_ms = self._took_ms()
         self._close(record)
         if self._closed is not None:
             self._calls.journal.called(self._closed)
@@ -272,6 +273,9 @@ class _Call:
         self._calls.output.call_ended(self._index, known)
         if record.sent and record.side_effect != "read":
             self._closed = known
+
+    def _took_ms(self) -> float:
+        return round((time.perf_counter() - self._began) * 1000, 3)
 
     def _unmade(self) -> CallRecord:
         """A record of the call without making it; what was decided before it waited for a person still holds."""
@@ -340,7 +344,7 @@ class _Call:
         except ToolError as e:
             raise self._refused(e) from None
         record.outcome, record.value_bytes = "done", len(value)
-        record.duration_ms = max(0.0, time.time() - record.started_at) * 1000
+        record.duration_ms = self._took_ms()
         self._close(record)
         return value
 

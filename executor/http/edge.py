@@ -47,6 +47,13 @@ WITH_BODY: Final = frozenset({"POST", "PUT"})
 PUBLIC: Final = frozenset({"/health", "/healthz"})
 """Paths that answer without a key."""
 ADMITTED: Final = "executor.admitted"
+INERT: Final = {
+    b"x-content-type-options": b"nosniff",
+    b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
+    b"referrer-policy": b"no-referrer",
+}
+"""What makes an answer inert in a browser: it is what it says it is, runs nothing, is framed by nobody. A page of ours
+says for itself what it needs."""
 
 _PATH: Final = re.compile(rb"/|(?:/(?:[A-Za-z0-9\-._~!$&'()*+,=:@]|%[0-9A-Fa-f]{2})+)+")
 _ESCAPE: Final = re.compile(rb"%(..)")
@@ -107,6 +114,10 @@ class Edge:
 
         async def watched_send(message: MutableMapping[str, Any]) -> None:
             nonlocal status
+            if message["type"] == "http.response.start":
+                said = {name for name, _ in message["headers"]}
+                added = [pair for pair in INERT.items() if pair[0] not in said]
+                message = message | {"headers": [*message["headers"], *added]}  # type: ignore[operator]
             await send(message)
             if message["type"] == "http.response.start":
                 status = message["status"]
