@@ -6,19 +6,22 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
+from bridge.oauth import clients
 from bridge.secrets.references import check_ref
 from bridge.wire.errors import InvalidRequest, ToolError
 from catalog.kinds import headers
 from catalog.kinds.openapi import security
 from catalog.model import Carrier, Connection, Diagnostic, Manifest, Placement
+from catalog.oauth import TOKEN
 from catalog.origin import LOCAL
 
-Auth = Literal["bearer", "basic", "none"] | Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
+Auth = Literal["bearer", "basic", "oauth2", "none"] | Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 """How a connection authenticates: `"bearer"`, `"basic"`, `"none"`, `{"type": "header"|"query"|"cookie", "name": …}`
 (a header may have a `prefix`), `{"type": "basic", "username"? | "username_secret"?, "password"?}`,
-`{"type": "scheme", "scheme": <name in the document>}` with what its kind takes, or a list of such objects, all of which
-are sent. A program on this machine takes `{"type": "env", "name": …}` alone. Each takes its own `secret` (a SecretRef),
-else the connection's; a header, query parameter, cookie or variable may have a `value` instead, which is no secret.
+`{"type": "scheme", "scheme": <name in the document>}` with what its kind takes, `{"type": "oauth2", "client_id": …}`
+(see `bridge.oauth.clients`; its secret is the client's), or a list of such objects, all of which are sent. A program on
+this machine takes `{"type": "env", "name": …}` alone. Each takes its own `secret` (a SecretRef), else the connection's;
+a header, query parameter, cookie or variable may have a `value` instead, which is no secret.
 `{"type": "schemes", "schemes": {name: SecretRef}}` is short for several schemes.
 None: the document's own security decides, and bearer where it says nothing."""
 
@@ -39,6 +42,7 @@ _ACCEPTED: Final = {
     "env": {"type", "secret", "name", "value"},
     "scheme": {"type", "secret", "scheme", *_BASIC},
     "schemes": {"type", "schemes", "username"},
+    "oauth2": clients.KEYS,
 }
 
 
@@ -54,9 +58,22 @@ def placements(manifest: Manifest, auth: Auth, secret: str | None) -> tuple[Plac
     found = tuple(_placed(manifest, part, secret) for part in parts)
     _check_apart(found)
     _check_kind(manifest, found)
-    if secret is not None and not any(secret in one.references for one in found):
+    if sum(one.secret == TOKEN for one in found) > 1:
+        raise InvalidRequest("A connection signs in to one authorization server; auth has several.")
+    taken = any(secret in one.references or one.secret == TOKEN for one in found)
+    if secret is not None and not taken:
         raise InvalidRequest("A secret is given that auth has no place for.", hint=_HINT)
     return found
+
+
+def oauth_part(auth: Any, secret: str | None) -> dict[str, Any] | None:
+    """The part of an `auth` that `placements` accepted that is OAuth, with the connection's secret if it has none."""
+    parts = list(auth) if isinstance(auth, Sequence) and not isinstance(auth, str) else [auth]
+    for part in parts:
+        if part == "oauth2" or (isinstance(part, Mapping) and part.get("type") == "oauth2"):
+            facts = {} if isinstance(part, str) else {key: value for key, value in part.items() if value is not None}
+            return ({} if secret is None else {"secret": secret}) | facts
+    return None
 
 
 def references(auth: Any, secret: str | None) -> list[str]:
@@ -119,6 +136,8 @@ def _placed(manifest: Manifest, part: dict[str, Any], secret: str | None) -> Pla
         return _basic("", part, secret)
     if kind == "scheme":
         return _scheme(manifest, part, secret)
+    if kind == "oauth2":
+        return Placement(clients.scheme_of(part, manifest), "header", "Authorization", TOKEN, prefix="Bearer ")
     if kind == "bearer":
         return Placement("", "header", "Authorization", _reference(part, secret), prefix="Bearer ")
     field = _field(cast(Carrier, kind), part.get("name"))

@@ -16,6 +16,7 @@ from bridge.secrets.providers import Providers
 from bridge.secrets.references import check_permitted
 from bridge.wire.errors import ConfigError, Forbidden, InvalidRequest, NotFound, ToolError
 from catalog.model import Connection, Diagnostic, Manifest, Placement, Tool, ToolSpec
+from catalog.oauth import OAuthClient
 from catalog.registry import Installed, Registry
 
 _TELLING = "me whoami myself self viewer current user account profile session token auth ping status health"
@@ -125,7 +126,7 @@ class Connections:
             "placements": [_described(one) for one in account.placements],
             "probe": account.probe or None,
             "tools": tools,
-        }
+        } | ({} if account.oauth is None else {"oauth": _oauth(account.oauth)})
 
     async def check(self, account: Connection, proxy: ToolProxy, ctx: CallContext) -> dict[str, Any]:
         """Whether the credential works: `{connection, status, probe, http_status?, message?, hint?, duration_ms}`.
@@ -184,6 +185,11 @@ def _described(placement: Placement) -> dict[str, Any]:
         "literal": bool(placement.value),
     }
     return {key: value for key, value in facts.items() if value}
+
+
+def _oauth(client: OAuthClient) -> dict[str, Any]:
+    facts = client.as_dict() | {"scopes": list(client.scopes), "parameters": dict(client.parameters)}
+    return {key: value for key, value in facts.items() if value and key not in ("iss_promised", "by_document")}
 
 
 def _unfit(spec: ToolSpec) -> str | None:

@@ -12,9 +12,11 @@ import anyio
 import anyio.to_thread
 import structlog
 
-from bridge.accounts import Auth
+from bridge.accounts import Auth, oauth_part
 from bridge.connections import Connections
 from bridge.documents import Documents, recorded
+from bridge.oauth import clients
+from bridge.oauth.accounts import OAuth
 from bridge.refresh import Accept, RefreshReport, awaiting, covers, describer, let_in, refreshed, widened
 from bridge.repeats import check_patterns
 from bridge.rules import Rules
@@ -33,9 +35,16 @@ class Integrations:
     """The part of the toolbox that changes what there is."""
 
     def __init__(
-        self, catalog: CatalogStore, registry: Registry, rules: Rules, connections: Connections, documents: Documents
+        self,
+        catalog: CatalogStore,
+        registry: Registry,
+        rules: Rules,
+        connections: Connections,
+        documents: Documents,
+        oauth: OAuth,
     ) -> None:
         self.connections = connections
+        self.oauth = oauth
         self._catalog = catalog
         self._registry = registry
         self._rules = rules
@@ -77,9 +86,23 @@ class Integrations:
         asked |= {"server": server, "server_variables": dict(server_variables or {})}
         asked["idempotent"] = check_patterns(idempotent)
         integration, config, manifest = await self._read("openapi", name, asked, source)
-        account = self.connections.account(manifest, (name, scope, connection), auth, secret, probe)
         made = Installed(integration, config, manifest, time.time())
+        account = await self._account(made, (scope, connection), auth, secret, probe)
         return await self._install(made, account, replace=replace, host=host, asked=(auth, secret, probe) != _NOTHING)
+
+    async def _account(
+        self, installed: Installed, place: tuple[str, str], auth: Auth, secret: str | None, probe: str | None
+    ) -> Connection:
+        """The account as asked for; what it needs to know of an authorization server is asked there. Raises
+        InvalidRequest, ImportFailed."""
+        account = self.connections.account(installed.manifest, (installed.name, *place), auth, secret, probe)
+        part = oauth_part(auth, secret)
+        if part is None:
+            return account
+        private = self.oauth.private(installed)
+        resource = str(installed.config.get("url") or "") if installed.kind == "mcp" else ""
+        client = await clients.client_of(part, installed.manifest, self.oauth.servers, private, resource=resource)
+        return changed(account, oauth=client)
 
     async def _read(
         self, kind: str, name: str, config: Mapping[str, Any], source: str | Path | bytes | Mapping[str, Any]
@@ -141,7 +164,8 @@ class Integrations:
         return awaiting(new) | {"accepted": names, "unconnected": left}
 
     def _carried(self, account: Connection, installed: Installed, host: bool) -> Connection:
-        if host or self.connections.permits(account.references):
+        # A token is for nobody to name, so that nobody sends it elsewhere but who is at this machine.
+        if host or (account.oauth is None and self.connections.permits(account.references)):
             return widened(account, installed)
         return account if account.reach is not None else changed(account, reach=())
 
@@ -172,8 +196,8 @@ class Integrations:
         integration = rows.KINDS["http"](name)
         manifest = integration.resolve_tools(config)
         await self._documents.check_reach(manifest, allow_private)
-        account = self.connections.account(manifest, (name, scope, connection), auth, secret, probe)
         made = Installed(integration, config, manifest, time.time())
+        account = await self._account(made, (scope, connection), auth, secret, probe)
         return await self._install(made, account, replace=replace, host=host, asked=(auth, secret, probe) != _NOTHING)
 
     def add_code_tool(
@@ -222,13 +246,16 @@ class Integrations:
         they were given for and nowhere else; with `connections` they go too, also those kept from an earlier removal.
         """
         async with self._changing:
-            if not (connections and await self._kept(name)):
+            kept = await self._kept(name) if connections else []
+            if not kept:
                 self._existing(name)
             rules = self._rules.targeting(name)
             # A rule left behind must not loosen what comes after, nor its absence what is still there.
             await self._rules.forget(rules, loosening=True)
             await self._catalog.delete_integration(name, connections=connections)
             self._registry.remove(name)
+            for account in kept:
+                await self.oauth.forget(account)
             await self._rules.forget(rules, loosening=False)
         _log.info("integration_removed", integration=name, rules=len(rules))
         return len(rules)
@@ -256,12 +283,14 @@ class Integrations:
         Conflict (it exists and `replace` is not set), InvalidRequest."""
         address.check_scope(scope)
         address.check_name(connection, "connection")
+        installed = self._existing(integration)
+        self._check_unconnected(installed, scope, connection, replace)
+        account = widened(await self._account(installed, (scope, connection), auth, secret, probe), installed)
         async with self._changing:
-            installed = self._existing(integration)
-            if (scope, connection) in installed.connections and not replace:
-                raise Conflict(f"{integration} has a connection {scope}.{connection} already.")
-            label = (integration, scope, connection)
-            account = widened(self.connections.account(installed.manifest, label, auth, secret, probe), installed)
+            if self._existing(integration) is not installed:
+                raise Conflict(f"{integration} was changed while it was connected.", hint="Connect it again.")
+            self._check_unconnected(installed, scope, connection, replace)
+            await self._forget_other(installed.connections.get((scope, connection)), account)
             if installed.kind in rows.KINDS:
                 await self._catalog.put_connection(rows.row_of_connection(account, time.time()))
             return await self._opened(installed, account, self._registry.connect(account))
@@ -276,9 +305,19 @@ class Integrations:
             rules = self._rules.targeting(f"{integration}.{scope}.{connection}")
             await self._rules.forget(rules, loosening=True)
             await self._catalog.delete_connection(integration, scope, connection)
+            await self.oauth.forget(installed.connections[scope, connection])
             self._registry.disconnect(integration, scope, connection)
             await self._rules.forget(rules, loosening=False)
         return len(rules)
+
+    def _check_unconnected(self, installed: Installed, scope: str, connection: str, replacing: bool) -> None:
+        if (scope, connection) in installed.connections and not replacing:
+            raise Conflict(f"{installed.name} has a connection {scope}.{connection} already.")
+
+    async def _forget_other(self, before: Connection | None, after: Connection) -> None:
+        """Forget the tokens of an account that signs in elsewhere from now on, or not at all."""
+        if before is not None and before.oauth is not None and self.oauth.apart(before, after):
+            await self.oauth.forget(before)
 
     def _check_new(self, name: str, scope: str, connection: str, replacing: bool) -> None:
         address.check_name(name, "integration")
@@ -304,6 +343,7 @@ class Integrations:
                 installed.connections[one.scope, one.name] = self._carried(one, installed, host)
             key = account.scope, account.name
             if key not in installed.connections or asked:
+                await self._forget_other(installed.connections.get(key), account)
                 installed.connections[key] = widened(account, installed)
             accounts = [rows.row_of_connection(one, installed.created_at) for one in installed.connections.values()]
             await self._catalog.put_integration(await anyio.to_thread.run_sync(rows.row_of, installed), accounts)

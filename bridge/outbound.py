@@ -12,11 +12,14 @@ import structlog
 from bridge.calls import ARGS_BYTES
 from bridge.client import Answer, Client, Opened
 from bridge.egress import Gate, Grant, denied
+from bridge.oauth import remedies
+from bridge.oauth.accounts import OAuth
 from bridge.placement import Credential, place
 from bridge.secrets.ports import Secret, SecretMissing, SecretUnavailable
 from bridge.secrets.providers import Providers
 from bridge.wire.errors import ConfigError, ToolError
 from catalog.model import Connection, OutboundRequest, OutboundResponse, Placement
+from catalog.oauth import TOKEN
 from catalog.origin import BadUrl, Reach, Url, hides_dots, join_url
 from catalog.patience import repeatable, retry_after_ms
 
@@ -36,6 +39,7 @@ FIRST_WAIT_S: Final = 0.25
 SHARE_OF_TIME: Final = 0.8
 """Of the time that is left to the call, a wait takes at most this."""
 
+_REFUSED: Final = TOKEN + "#refused"
 _PLAIN: Final = frozenset({"accept", "accept-language"})
 pause: Final = anyio.sleep
 _log = structlog.get_logger("executor.outbound")
@@ -61,6 +65,7 @@ class Passage:
         grant: Grant,
         connection: Connection,
         providers: Providers,
+        oauth: OAuth,
         limit: int,
         announce_first: Callable[[], Awaitable[None]],
         tools: ToolCaller | None = None,
@@ -70,6 +75,7 @@ class Passage:
         self._grant = grant
         self._connection = connection
         self._providers = providers
+        self._oauth = oauth
         self._limit = limit
         self._announce_first = announce_first
         self._tools = tools
@@ -131,12 +137,25 @@ class Passage:
             credentials = await self._credentials(request) if at_home else []
             headers = [one for one in request.headers if at_home or one[0] in _PLAIN]
             sent_url, sent_headers = place(url, headers, credentials, self._connection.label)
-            answer = await self._patient(request.method, sent_url, sent_headers, request.body if at_home else None)
+            body = request.body if at_home else None
+            answer = await self._patient(request.method, sent_url, sent_headers, body)
             if credentials and answer.status in REFUSALS:
                 self._providers.refused()
+                if answer.status == 401 and await self._another_token():
+                    # A refusal did nothing, so that the same request goes out again, once.
+                    credentials = await self._credentials(request)
+                    sent_url, sent_headers = place(url, headers, credentials, self._connection.label)
+                    answer = await self._patient(request.method, sent_url, sent_headers, body)
             if answer.status not in REDIRECTS or request.method not in FOLLOWED or not request.follow:
                 return OutboundResponse(
-                    answer.status, answer.headers, answer.body, bool(credentials), url, answer.reason, answer.cut
+                    answer.status,
+                    answer.headers,
+                    answer.body,
+                    bool(credentials),
+                    url,
+                    answer.reason,
+                    answer.cut,
+                    remedies.remedy(self._connection, answer.status, answer.headers),
                 )
             url = self._next(url, answer, seen)
         raise ToolError("upstream_error", f"{request.url.origin} redirects more than {MAX_REDIRECTS} times.")
@@ -147,13 +166,25 @@ class Passage:
         Raises ToolError as `send` does.
         """
         self._gate.check(request.method, request.url, self._grant)
-        credentials = await self._credentials(request)
-        url, headers = place(request.url, list(request.headers), credentials, self._connection.label)
-        answer = await self._client.open(request.method, url, headers, request.body, grant=self._grant)
-        if credentials and answer.status in REFUSALS:
+        answer = await self._opened(request)
+        if self.credentialed and answer.status in REFUSALS:
             self._providers.refused()
-        self.status, self.credentialed = answer.status, bool(credentials)
+            if answer.status == 401 and TOKEN in self.revealed:
+                await answer.close()
+                await self._another_token()
+                answer = await self._opened(request)
+        self.status = answer.status
         return answer
+
+    async def _opened(self, request: OutboundRequest) -> Opened:
+        credentials = await self._credentials(request)
+        self.credentialed = bool(credentials)
+        url, headers = place(request.url, list(request.headers), credentials, self._connection.label)
+        return await self._client.open(request.method, url, headers, request.body, grant=self._grant)
+
+    def remedy(self, answer: Opened) -> str:
+        """What helps where the answer refuses the credential, "" where nothing is known to."""
+        return remedies.remedy(self._connection, answer.status, answer.headers)
 
     async def _patient(self, method: str, url: Url, headers: list[tuple[str, str]], body: bytes | None) -> Answer:
         repeat = 0 if self.repeatable or repeatable(method, headers) else MAX_REPEATS
@@ -227,7 +258,9 @@ class Passage:
 
     async def _secret(self, ref: str) -> Secret:
         """The value behind `ref`, read once in a call. What exactly is missing is logged, not told."""
-        if ref not in self.revealed:
+        if ref == TOKEN and ref not in self.revealed:
+            self.revealed[ref] = await self._oauth.token(self._connection, self._grant.private)
+        elif ref not in self.revealed:
             label = self._connection.label
             try:
                 self.revealed[ref] = await self._providers.resolve(self._connection.scope, ref)
@@ -241,3 +274,16 @@ class Passage:
                     retryable=passing,
                 ) from None
         return self.revealed[ref]
+
+    async def _another_token(self) -> bool:
+        """Whether there is another access token than the one that was refused, the first time in a call. Raises
+        ToolError(credential_rejected) when only a person can help."""
+        refused = self.revealed.get(TOKEN)
+        if refused is None or _REFUSED in self.revealed:
+            return False
+        fresh = await self._oauth.instead(self._connection, self._grant.private, refused.reveal())
+        if fresh is None:
+            return False
+        # What comes back may still hold the old one.
+        self.revealed |= {_REFUSED: refused, TOKEN: fresh}
+        return True

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final
 
@@ -15,9 +17,12 @@ from bridge.connections import Connections
 from bridge.dial import Resolver
 from bridge.discovery import Discovery
 from bridge.documents import Documents
-from bridge.egress import Gate, Grant
+from bridge.egress import Gate, Grant, Named
 from bridge.explain import explain
 from bridge.mcp.servers import Servers
+from bridge.oauth.accounts import OAuth
+from bridge.oauth.clients import checked_scopes
+from bridge.oauth.flows import Callback
 from bridge.outbound import Passage
 from bridge.policy import Approver, Effect, MemoryPolicies, Policy, PolicyStore
 from bridge.proxy import ToolProxy
@@ -30,8 +35,9 @@ from bridge.settings import ToolboxSettings
 from bridge.toolkits import MemoryToolkits, Toolkits, ToolkitStore
 from bridge.upstreams import Upstreams
 from bridge.view import Narrowing
+from bridge.wire.errors import Conflict
 from catalog import address, rows
-from catalog.model import AddReport, Tool
+from catalog.model import AddReport, Connection, Tool
 from catalog.ranking import Ranker
 from catalog.registry import Installed, Registry
 from catalog.store import CatalogStore, MemoryCatalog
@@ -76,6 +82,7 @@ class Toolbox(Upstreams):
             self.local, vault=settings.vault, onepassword=settings.onepassword, cache_s=settings.secret_cache_s
         )
         self._policy = Policy(approver=settings.approver)
+        oauth = OAuth(self._client, self._gate, self.local, self._providers)
         registry = Registry(ranker)
         super().__init__(
             catalog or MemoryCatalog(),
@@ -83,7 +90,8 @@ class Toolbox(Upstreams):
             Rules(policies or MemoryPolicies(), self._policy, registry),
             Connections(registry, self._providers, self.local, settings.http_references),
             Documents(self._client, self._gate, settings.document_bytes),
-            Servers(self._client, self._gate, self._providers, settings.response_bytes),
+            oauth,
+            Servers(self._client, self._gate, self._providers, oauth, settings.response_bytes),
             settings.http_programs,
         )
         self.toolkits = Toolkits(toolkits or MemoryToolkits(), self._registry)
@@ -114,6 +122,7 @@ class Toolbox(Upstreams):
     async def aclose(self) -> None:
         """Close connections and indexes. Safe to call again."""
         await self._servers.aclose()
+        await self.oauth.close()
         await self._client.close()
         await self._providers.close()
         self._registry.close()
@@ -139,6 +148,62 @@ class Toolbox(Upstreams):
         account = self.connections.get(integration, scope, connection)
         return await self.connections.check(account, self.proxy, ctx or CallContext())
 
+    async def authorize(
+        self,
+        integration: str,
+        *,
+        scope: str = "org",
+        connection: str = "main",
+        redirect_uri: str | None = None,
+        scopes: Sequence[str] = (),
+        principal: str = "sdk",
+    ) -> dict[str, Any]:
+        """Begin to sign in to an account: `{url, redirect_uri, expires_in, state?}`; a person visits `url`.
+
+        `redirect_uri` is on the loopback address of whoever asks, who hands what comes there to `finish_authorization`;
+        left out, the person comes back to this server. `scopes` are asked for beside those that the account has. Raises
+        NotFound, InvalidRequest, ToolError, Overloaded.
+        """
+        account = self.connections.get(integration, scope, connection)
+        private = self.oauth.private(self._existing(integration))
+        return await self.oauth.flows.begin(
+            account, private, principal=principal, redirect_uri=redirect_uri, scopes=checked_scopes(scopes)
+        )
+
+    async def finish_authorization(
+        self, came: Callback, *, principal: str | None, browser: str | None = None
+    ) -> dict[str, Any]:
+        """End a sign-in with what came back: `{connection, oauth}`. See `Flows.finish`. Raises InvalidRequest,
+        Forbidden, Conflict, ToolError."""
+        flows = self.oauth.flows
+        account, scopes = await flows.finish(came, principal=principal, browser=browser, private=self._begun_with)
+        async with self._changing:
+            installed = self._registry.installed(account.integration)
+            key = account.scope, account.name
+            current = installed.connections.get(key) if installed is not None else None
+            if installed is not None and current is not None and current.oauth == account.oauth is not None:
+                account = replace(current, oauth=replace(account.oauth, scopes=scopes))
+                if account != current:
+                    await self._catalog.put_connection(rows.row_of_connection(account, time.time()))
+                    installed.connections[key] = account
+        return {"connection": account.label, "oauth": await self.oauth.state(account)}
+
+    def _begun_with(self, account: Connection) -> tuple[Named, ...]:
+        """Raises Conflict when the account is not any more what somebody began to sign in to."""
+        installed = self._registry.installed(account.integration)
+        current = None if installed is None else installed.connections.get((account.scope, account.name))
+        if installed is None or current is None or current.oauth != account.oauth:
+            raise Conflict(f"{account.label} was changed meanwhile.", hint="Begin again.")
+        return self.oauth.private(installed)
+
+    async def account_facts(self, integration: str, scope: str, connection: str) -> dict[str, Any]:
+        """An account as `connections.described`, and with OAuth how it stands. Raises NotFound."""
+        account = self.connections.get(integration, scope, connection)
+        facts = self.connections.described(account)
+        if account.oauth is not None:
+            facts["oauth"] |= await self.oauth.state(account) or {}
+        return facts
+
     def _passage(self, tool: Tool, limit: int, announce: Any) -> Passage:
         installed = self._existing(tool.integration)
         account = self._registry.connection(tool)
@@ -148,6 +213,7 @@ class Toolbox(Upstreams):
             self._grant(installed),
             account,
             self._providers,
+            self.oauth,
             min(limit, self._settings.response_bytes),
             announce,
             self.caller(installed, account) if installed.kind == "mcp" else None,

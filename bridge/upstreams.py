@@ -18,6 +18,7 @@ from bridge.integrations import Integrations
 from bridge.mcp.endpoint import checked
 from bridge.mcp.servers import Servers, Upstream
 from bridge.mcp.session import Listed
+from bridge.oauth.accounts import OAuth
 from bridge.outbound import Passage, ToolCaller
 from bridge.refresh import refreshed
 from bridge.rules import Rules
@@ -44,10 +45,11 @@ class Upstreams(Integrations):
         rules: Rules,
         connections: Connections,
         documents: Documents,
+        oauth: OAuth,
         servers: Servers,
         http_programs: bool = False,
     ) -> None:
-        super().__init__(catalog, registry, rules, connections, documents)
+        super().__init__(catalog, registry, rules, connections, documents, oauth)
         self._http_programs = http_programs
         self._servers = servers
         servers.relisted = self._relisted

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
+from catalog.oauth import TOKEN, OAuthClient
 from catalog.origin import Reach, Url
 
 SideEffect = Literal["read", "write", "delete", "unknown"]
@@ -111,6 +112,7 @@ class Connection:
 
     `reach` is where its credentials may go: what the integration reached when they were given; None: nobody has said.
     `probe` is the name of a tool that reads and needs no argument: calling it shows whether the credential works.
+    `oauth` says where the access token comes from that one of its placements sends.
     """
 
     integration: str
@@ -119,6 +121,7 @@ class Connection:
     placements: tuple[Placement, ...] = ()
     probe: str = ""
     reach: tuple[Reach, ...] | None = None
+    oauth: OAuthClient | None = None
 
     @property
     def label(self) -> str:
@@ -126,8 +129,9 @@ class Connection:
 
     @property
     def references(self) -> list[str]:
-        """The SecretRefs of its placements, each once, in order."""
-        return sorted({ref for placement in self.placements for ref in placement.references})
+        """The SecretRefs of its placements and of its client, each once, in order."""
+        found = {ref for placement in self.placements for ref in placement.references if ref != TOKEN}
+        return sorted(found | ({self.oauth.secret} if self.oauth is not None and self.oauth.secret else set()))
 
 
 class Diagnostic(NamedTuple):
@@ -203,7 +207,8 @@ class Cut(NamedTuple):
 class OutboundResponse:
     """The answer, decoded from any content coding and whole, unless `cut` says why it is not.
 
-    `credentialed`: a credential was sent. `url` is where the answer came from, without a credential in it.
+    `credentialed`: a credential was sent; `remedy` is what helps where it was refused, if that is known. `url` is where
+    the answer came from, without a credential in it.
     """
 
     status: int
@@ -213,6 +218,7 @@ class OutboundResponse:
     url: Url | None = None
     reason: str = ""
     cut: Cut | None = None
+    remedy: str = ""
 
     def header(self, name: str) -> str | None:
         """The first header of that lower-case name."""

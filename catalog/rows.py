@@ -14,6 +14,7 @@ from catalog.kinds.http import Http
 from catalog.kinds.mcp import Mcp
 from catalog.kinds.openapi import OpenApi
 from catalog.model import Connection, Diagnostic, Integration, Manifest, Placement, ToolSpec
+from catalog.oauth import OAuthClient
 from catalog.origin import Reach
 from catalog.registry import Installed
 from catalog.review import Review
@@ -110,15 +111,25 @@ def _reach(data: dict[str, Any]) -> Reach:
 def row_of_connection(connection: Connection, created_at: float) -> ConnectionRow:
     placements = [asdict(placement) for placement in connection.placements]
     reach = None if connection.reach is None else [asdict(one) for one in connection.reach]
-    config = json.dumps({"placements": placements, "probe": connection.probe, "reach": reach})
+    facts: dict[str, Any] = {"placements": placements, "probe": connection.probe, "reach": reach}
+    if connection.oauth is not None:
+        facts["oauth"] = connection.oauth.as_dict()
+    config = json.dumps(facts)
     return ConnectionRow(connection.integration, connection.scope, connection.name, config, created_at)
 
 
 def connection_of(row: ConnectionRow) -> Connection:
     config = json.loads(row.config)
     placements = tuple(Placement(**one) for one in config["placements"])
+    oauth = config.get("oauth")
     return Connection(
-        row.integration, row.scope, row.name, placements, config.get("probe", ""), _places(config.get("reach"))
+        row.integration,
+        row.scope,
+        row.name,
+        placements,
+        config.get("probe", ""),
+        _places(config.get("reach")),
+        None if oauth is None else OAuthClient.from_dict(oauth),
     )
 
 

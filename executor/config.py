@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from bridge.wire.errors import ConfigError
+from catalog.origin import parse_url
 from catalog.scopes import innermost, lowest
 from runtime.budgets import TABLE, BudgetPolicy
 
@@ -55,6 +56,9 @@ class Config(BaseModel):
     journal_bytes: int = Field(64 * 1024**2, ge=0, description="bytes of one run's journal")
     egress_allow: tuple[str, ...] | None = Field(None, description="the only hosts any integration may reach")
     allow_private: tuple[str, ...] = Field((), description="private hosts or networks any integration may reach")
+    public_url: str | None = Field(
+        None, description="where browsers reach the server, such as https://exec.example.com"
+    )
     tool_timeout_s: float = Field(30.0, gt=0, le=600, description="seconds that one tool call may take")
     search: Literal["auto", "words", "semantic"] = Field(
         "auto", description="how tools are ranked; auto: by meaning too where the extra `semantic` is installed"
@@ -85,6 +89,17 @@ class Config(BaseModel):
         except ConfigError as e:
             raise ValueError(f"{e.message}{f' ({e.hint})' if e.hint else ''}") from None
         return figures
+
+    @field_validator("public_url")
+    @classmethod
+    def _origin(cls, text: str | None) -> str | None:
+        if text is None:
+            return None
+        url = parse_url(text)
+        here = url.host.name == "localhost" or (url.host.address is not None and url.host.address.is_loopback)
+        if url.target != "/" or (url.scheme != "https" and not here):
+            raise ValueError("it is an origin without a path, and https unless it is this machine")
+        return url.origin
 
     @field_validator("vault_token", "op_token")
     @classmethod

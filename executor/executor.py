@@ -336,6 +336,33 @@ class Executor(Scoped):
         """Remove an account and the rules that target it, of which the answer is the number. Raises NotFound."""
         return await self._parts.toolbox.disconnect(integration, scope=scope, connection=connection)
 
+    async def authorize(
+        self,
+        integration: str,
+        *,
+        scope: str = "org",
+        connection: str = "main",
+        redirect_uri: str | None = None,
+        scopes: Sequence[str] = (),
+    ) -> dict[str, Any]:
+        """Begin to sign in to an account that was connected with `auth` of type `oauth2`: `{url, redirect_uri,
+        expires_in, state?}`. A person visits `url`.
+
+        `redirect_uri` is where you listen, on a loopback address; the URL that the browser comes there with is for
+        `finish_authorization`. Without one the browser comes back to the server that serves this executor. `scopes` are
+        asked for beside those of the account. Raises NotFound, InvalidRequest, ToolError, Overloaded.
+        """
+        return await self._parts.toolbox.authorize(
+            integration, scope=scope, connection=connection, redirect_uri=redirect_uri, scopes=scopes
+        )
+
+    async def finish_authorization(self, url: str) -> dict[str, Any]:
+        """End a sign-in with the URL that the browser came back with: `{connection, oauth}`. It is over whatever
+        happens. Raises InvalidRequest, Forbidden, Conflict, ToolError."""
+        from bridge.oauth.flows import Callback
+
+        return await self._parts.toolbox.finish_authorization(Callback.of_url(url), principal="sdk")
+
     def connections(self, *, integration: str | None = None, scope: str | None = None) -> list[dict[str, Any]]:
         """The accounts: `{path, integration, scope, name, secrets, placements, probe, tools}`. Nothing here is a
         secret's value."""

@@ -108,7 +108,8 @@ class Gated(httpx2.AsyncBaseTransport):
             return
         if opened.status == 404 and request.headers.get(SESSION):
             raise Lost("upstream_unreachable", f"{self._label} has forgotten the session.", status=404)
-        answer = OutboundResponse(opened.status, opened.headers, data, passage.credentialed)
+        remedy = passage.remedy(opened)
+        answer = OutboundResponse(opened.status, opened.headers, data, passage.credentialed, remedy=remedy)
         raise payload.failure(answer, connection=self._label)
 
     def _failed(self, request: httpx2.Request, asked: Any, error: ToolError) -> httpx2.Response:

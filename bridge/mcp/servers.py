@@ -19,6 +19,7 @@ from bridge.mcp.endpoint import program_of
 from bridge.mcp.errors import Lost, Retired, Unknown
 from bridge.mcp.links import Local, Remote
 from bridge.mcp.session import Listed, Session
+from bridge.oauth.accounts import OAuth
 from bridge.outbound import Passage
 from bridge.scrub import Scrubber
 from bridge.secrets.ports import Secret
@@ -60,18 +61,25 @@ class Upstream:
     def identity(self) -> tuple[Any, ...]:
         """What a session of it depends on."""
         parts = (self.config.get(part) for part in ("url", "command", "cwd", "allow_private"))
-        return repr(list(parts)), self.connection.placements, self.connection.reach
+        return repr(list(parts)), self.connection.placements, self.connection.reach, self.connection.oauth
 
 
 class Servers:
     """`relisted` is awaited with what a server lists once it says that this has changed. Close it when done."""
 
     def __init__(
-        self, client: Client, gate: Gate, providers: Providers, limit: int, max_sessions: int = MAX_SESSIONS
+        self,
+        client: Client,
+        gate: Gate,
+        providers: Providers,
+        oauth: OAuth,
+        limit: int,
+        max_sessions: int = MAX_SESSIONS,
     ) -> None:
         self._client = client
         self._gate = gate
         self._providers = providers
+        self._oauth = oauth
         self._limit = limit
         self._max = max_sessions
         self._open: dict[Key, tuple[tuple[Any, ...], Session]] = {}
@@ -188,7 +196,14 @@ class Servers:
 
         def passage() -> Passage:
             return Passage(
-                self._client, self._gate, grant, upstream.connection, self._providers, self._limit, _unannounced
+                self._client,
+                self._gate,
+                grant,
+                upstream.connection,
+                self._providers,
+                self._oauth,
+                self._limit,
+                _unannounced,
             )
 
         async def secrets() -> tuple[dict[str, str], dict[str, Secret]]:

@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from bridge.secrets import masterkey
 from bridge.secrets.ports import MIN_LENGTH, KeyStore, Secret, SecretMissing, SecretRow, SecretStore
-from bridge.secrets.references import local_key
+from bridge.secrets.references import is_local, local_key
 from bridge.wire.errors import ConfigError, InvalidRequest
 
 if TYPE_CHECKING:
@@ -65,23 +65,54 @@ class LocalSecrets:
 
     async def delete(self, scope: str, name: str) -> bool:
         async with self._changing:
-            return await self._store.delete_secret(scope, name)
+            return is_local(name) and await self._store.delete_secret(scope, name)
 
     async def names(self, scope: str) -> list[str]:
-        return await self._store.secret_names(scope)
+        return [name for name in await self._store.secret_names(scope) if is_local(name)]
+
+    # What Executor itself keeps here has names that no reference can have: `purpose:NAME`.
+
+    async def kept(self, scope: str, name: str) -> tuple[int | None, str | None]:
+        """The version and the text of what `keep` sealed; None where there is none, and no text where it does not open.
+        Raises ConfigError without the key."""
+        row = await self._store.secret(scope, name)
+        if row is None:
+            return None, None
+        plain = await self._open(row)
+        return row.version, None if plain is None else plain.decode()
+
+    async def keep(self, scope: str, name: str, text: str, *, expected: int | None) -> int | None:
+        """Seal `text` in place of the version `expected` (None: there is none yet). The new version, durable now, or
+        None where another one is stored by now: then nothing changed."""
+        assert not is_local(name)
+        async with self._changing:
+            cipher = (await self._opened())[0]
+            # What is stored anew after it was forgotten must not look like what somebody read before.
+            version = max((expected or 0) + 1, time.time_ns() // 1000)
+            sealed = _sealed(cipher, text.encode(), _bound(scope, name, version))
+            row = SecretRow(scope, name, version, sealed, time.time())
+            return version if await self._store.swap_secret(row, expected) else None
+
+    async def forget(self, scope: str, name: str) -> None:
+        async with self._changing:
+            await self._store.delete_secret(scope, name)
 
     async def resolve(self, scope: str, key: str) -> Secret:
         """Raises SecretMissing when there is no such secret or its row does not open, ConfigError without the key."""
-        row = await self._store.secret(scope, key)
+        row = await self._store.secret(scope, key) if is_local(key) else None
         if row is None:
             raise SecretMissing(f"no secret {key} is stored in scope {scope}")
-        bound = _bound(row.scope, row.name, row.version)
-        # While the key is being changed, a row that was read before may be under the one that was.
-        opened = (_unsealed(cipher, row.sealed, bound) for cipher in await self._opened())
-        plain = next((one for one in opened if one is not None), None)
+        plain = await self._open(row)
         if plain is None or (row.scope, row.name) != (scope, key):
             raise SecretMissing(f"the stored secret {key} is damaged")
         return Secret(plain.decode())
+
+    async def _open(self, row: SecretRow) -> bytes | None:
+        """What is sealed in `row`; None when it does not open. Raises ConfigError without the key."""
+        bound = _bound(row.scope, row.name, row.version)
+        # While the key is being changed, a row that was read before may be under the one that was.
+        opened = (_unsealed(cipher, row.sealed, bound) for cipher in await self._opened())
+        return next((one for one in opened if one is not None), None)
 
     async def rotate(self, *, forget: bool = False) -> dict[str, Any]:
         """Seal every secret under a new master key: `{"secrets": how many, "damaged": [names]}`.

@@ -66,6 +66,11 @@ class SecretStore(Protocol):
 
     async def put_secret(self, row: SecretRow) -> None: ...
 
+    async def swap_secret(self, row: SecretRow, expected: int | None) -> bool:
+        """Put `row` where the version that is stored is still `expected` (None: there is none), at once with looking.
+        Whether it was."""
+        ...
+
     async def delete_secret(self, scope: str, name: str) -> bool: ...
 
     async def secret_names(self, scope: str) -> list[str]: ...
@@ -96,6 +101,13 @@ class MemorySecrets:
 
     async def put_secret(self, row: SecretRow) -> None:
         self._rows[row.scope, row.name] = row
+
+    async def swap_secret(self, row: SecretRow, expected: int | None) -> bool:
+        stored = self._rows.get((row.scope, row.name))
+        if (None if stored is None else stored.version) != expected:
+            return False
+        self._rows[row.scope, row.name] = row
+        return True
 
     async def delete_secret(self, scope: str, name: str) -> bool:
         return self._rows.pop((scope, name), None) is not None

@@ -125,6 +125,11 @@ def file_key(key: str) -> str:
     return key
 
 
+def is_local(key: str) -> bool:
+    """Whether a stored secret may have this name."""
+    return _LOCAL.match(key) is not None
+
+
 def local_key(key: str) -> str:
     if not _LOCAL.match(key):
         raise InvalidRequest("A secret's name is letters, digits, _, . and -, at most 100 characters.")

@@ -71,7 +71,8 @@ def failure(response: OutboundResponse, *, connection: str) -> ToolError:
         return ToolError(
             "credential_rejected",
             f"The server {what} of {connection}" + (f": {said}" if said else "."),
-            hint=f"Renew the secret of the connection {connection}, or give its account the right that is missing;"
+            hint=response.remedy
+            or f"Renew the secret of the connection {connection}, or give its account the right that is missing;"
             f" executor connections check {connection} tries it.",
             details=details,
             status=status,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 
 from cyclopts import Parameter
 
-from executor.cli.options import UsageError, read_json
+from executor.cli.options import UsageError, read_json, read_pairs
 
 Many = Annotated[list[str] | None, Parameter(negative="", group="Credentials")]
 One = Annotated[str | None, Parameter(group="Credentials")]
@@ -42,6 +42,26 @@ class Credentials:
         A variable that a program gets and that is no secret, such as LOG_LEVEL=debug. May be repeated.
     scheme
         A security scheme of the document, such as apiKey=env:NAME. May be repeated.
+    oauth
+        Sign in with OAuth: as the document or the server says, and as the options below do.
+    client_id
+        The client's id at the authorization server, where it does not register clients by itself.
+    client_secret
+        The client's secret, by reference.
+    issuer
+        The authorization server, such as https://login.example.com, which says itself where its pages are.
+    authorization_url
+        The page where a person signs in.
+    token_url
+        Where tokens come from.
+    oauth_scopes
+        What to ask for, such as "read write".
+    flow
+        authorization_code or client_credentials.
+    token_auth
+        How the client proves itself: basic, post or none.
+    oauth_parameter
+        One more parameter of the request, such as audience=https://api.example.com. May be repeated.
     auth
         All of it as JSON, as the HTTP API takes it.
     probe
@@ -57,6 +77,16 @@ class Credentials:
     env: Many = None
     set: Many = None
     scheme: Many = None
+    oauth: Annotated[bool, Parameter(negative="", show_default=False, group="Credentials")] = False
+    client_id: One = None
+    client_secret: One = None
+    issuer: One = None
+    authorization_url: One = None
+    token_url: One = None
+    oauth_scopes: One = None
+    flow: One = None
+    token_auth: One = None
+    oauth_parameter: Many = None
     auth: One = None
     probe: One = None
 
@@ -87,7 +117,25 @@ class Credentials:
         for pair in self.scheme or ():
             name, ref = _split(pair, "scheme")
             parts.append({"type": "scheme", "scheme": name, "secret": _reference(ref)})
+        if (oauth := self._oauth()) is not None:
+            parts.append(oauth)
         return parts
+
+    def _oauth(self) -> dict[str, Any] | None:
+        facts: dict[str, Any] = {
+            "secret": None if self.client_secret is None else _reference(self.client_secret),
+            "scopes": None if self.oauth_scopes is None else self.oauth_scopes.split(),
+            "parameters": read_pairs(self.oauth_parameter, "parameter") if self.oauth_parameter else None,
+        }
+        for name in ("client_id", "issuer", "authorization_url", "token_url", "flow", "token_auth"):
+            facts[name] = getattr(self, name)
+        given = {name: value for name, value in facts.items() if value is not None}
+        return {"type": "oauth2"} | given if given or self.oauth else None
+
+    @property
+    def asks_again(self) -> bool:
+        """Whether nothing is said but which scopes to ask for, at most."""
+        return replace(self, oauth=False, oauth_scopes=None) == NONE
 
 
 NONE: Final = Credentials()

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from bridge.oauth.flows import Callback
 from bridge.wire.errors import Conflict, NotFound
 from executor import logs
 from executor.config import Config
@@ -79,11 +80,20 @@ class Embedded:
         return self.toolbox.connections.all(integration, scope)
 
     async def connection(self, integration: str, scope: str, connection: str) -> dict[str, Any]:
-        known = self.toolbox.connections
-        return known.described(known.get(integration, scope, connection))
+        return await self.toolbox.account_facts(integration, scope, connection)
 
     async def check_connection(self, integration: str, scope: str, connection: str) -> dict[str, Any]:
         return await self.executor.check_connection(integration, scope=scope, connection=connection, door="cli")
+
+    async def authorize(
+        self, integration: str, scope: str, connection: str, *, redirect_uri: str | None, scopes: list[str]
+    ) -> dict[str, Any]:
+        return await self.toolbox.authorize(
+            integration, scope=scope, connection=connection, redirect_uri=redirect_uri, scopes=scopes, principal="cli"
+        )
+
+    async def finish_authorization(self, came: dict[str, Any]) -> dict[str, Any]:
+        return await self.toolbox.finish_authorization(Callback(**came), principal="cli")
 
     async def remove_connection(self, integration: str, scope: str, connection: str) -> None:
         await self.toolbox.disconnect(integration, scope=scope, connection=connection)

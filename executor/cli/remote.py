@@ -104,6 +104,15 @@ class Remote:
     async def check_connection(self, integration: str, scope: str, connection: str) -> dict[str, Any]:
         return await self._dict("POST", _connection(integration, scope, connection) + "/check")
 
+    async def authorize(
+        self, integration: str, scope: str, connection: str, *, redirect_uri: str | None, scopes: list[str]
+    ) -> dict[str, Any]:
+        body = {"redirect_uri": redirect_uri, "scopes": scopes}
+        return await self._dict("POST", _connection(integration, scope, connection) + "/authorize", body)
+
+    async def finish_authorization(self, came: dict[str, Any]) -> dict[str, Any]:
+        return await self._dict("POST", "/oauth/finish", came)
+
     async def remove_connection(self, integration: str, scope: str, connection: str) -> None:
         await self._ask("DELETE", _connection(integration, scope, connection))
 

@@ -15,6 +15,7 @@ from executor.http.metrics import Metrics
 from executor.http.operation import Operation, routes_of
 from executor.http.routes.integrations import Integrations
 from executor.http.routes.meta import Meta
+from executor.http.routes.oauth import OAuth
 from executor.http.routes.policies import Policies
 from executor.http.routes.runs import Runs
 from executor.http.routes.toolkits import Toolkits
@@ -36,6 +37,7 @@ def operations_of(executor: Executor, metrics: Metrics) -> list[Operation]:
         *Runs(executor).operations(),
         *Tools(executor).operations(),
         *Integrations(executor).operations(),
+        *OAuth(executor).operations(),
         *Policies(executor).operations(),
         *Toolkits(executor).operations(),
         *Meta(executor, metrics, document).operations(),

@@ -44,7 +44,7 @@ log = structlog.get_logger("executor.http")
 
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS")
 WITH_BODY: Final = frozenset({"POST", "PUT"})
-PUBLIC: Final = frozenset({"/health", "/healthz"})
+PUBLIC: Final = frozenset({"/health", "/healthz", "/oauth/begin", "/oauth/callback", "/oauth/client.json"})
 """Paths that answer without a key."""
 ADMITTED: Final = "executor.admitted"
 INERT: Final = {

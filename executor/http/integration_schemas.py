@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, RootModel, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints
 
 from executor.http.models import Asked, Name, Reference, Scope, Text, Told, Url
 
+OAuthScope = Annotated[str, StringConstraints(pattern=r"^[\x21\x23-\x5b\x5d-\x7e]{1,200}$")]
 DocumentUrl = Annotated[str, StringConstraints(max_length=2048, pattern=r"^[Hh][Tt][Tt][Pp][Ss]?://")]
 
 
 class Placement(Asked):
     """Where a credential goes."""
 
-    type: Literal["bearer", "basic", "header", "query", "cookie", "scheme", "env", "none"]
+    type: Literal["bearer", "basic", "header", "query", "cookie", "scheme", "env", "oauth2", "none"]
     name: Text | None = Field(default=None, description="The header, query parameter, cookie or variable.")
     prefix: Annotated[str, StringConstraints(max_length=64)] | None = Field(
         default=None, description="Before the secret in a header, such as `Token `."
@@ -28,11 +29,33 @@ class Placement(Asked):
         default=None, description="For basic, a password that is no secret, such as `x`; it is kept in clear."
     )
 
+    flow: Literal["authorization_code", "client_credentials"] | None = Field(
+        default=None, description="For oauth2; left out, as the document says, else authorization_code."
+    )
+    issuer: Url | None = Field(default=None, description="For oauth2: the authorization server, which says the rest.")
+    authorization_url: Url | None = Field(default=None, description="For oauth2: the page where a person signs in.")
+    token_url: Url | None = Field(default=None, description="For oauth2: where tokens come from.")
+    client_id: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = Field(
+        default=None, description="For oauth2; its `secret` is the client's."
+    )
+    scopes: list[OAuthScope] | None = Field(default=None, max_length=100, description="For oauth2: what to ask for.")
+    token_auth: Literal["basic", "post", "none"] | None = Field(
+        default=None, description="For oauth2: how the client proves itself at the token endpoint."
+    )
+    resource: Url | None = Field(default=None, description="For oauth2: what the token is for (RFC 8707).")
+    parameters: dict[Text, Annotated[str, StringConstraints(min_length=1, max_length=1024)]] | None = Field(
+        default=None, max_length=20, description="For oauth2: more parameters, such as `audience`."
+    )
+
     def as_dict(self) -> dict[str, Any]:
         return self.model_dump(exclude_none=True)
 
 
-Auth = Literal["bearer", "basic", "none"] | Placement | Annotated[list[Placement], Field(min_length=1, max_length=16)]
+Auth = (
+    Literal["bearer", "basic", "oauth2", "none"]
+    | Placement
+    | Annotated[list[Placement], Field(min_length=1, max_length=16)]
+)
 
 Tool = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 
@@ -124,6 +147,46 @@ class ConnectionRequest(_Account):
     replace: bool = False
 
 
+class AuthorizeRequest(Asked):
+    """A sign-in. Without `redirect_uri` the browser comes back to this server."""
+
+    redirect_uri: Url | None = Field(
+        default=None, description="Where whoever asks listens: http, on 127.0.0.1 or [::1], any port."
+    )
+    scopes: list[OAuthScope] = Field(
+        default_factory=list, max_length=100, description="To ask for, beside those of the account."
+    )
+
+
+Came = Annotated[str, StringConstraints(max_length=4096)]
+
+
+class FinishRequest(Asked):
+    """The parameters that a browser came back with."""
+
+    state: Came
+    code: Came | None = None
+    iss: Came | None = None
+    error: Came | None = None
+    error_description: Came | None = None
+
+
+class CallbackQuery(BaseModel):
+    """What a browser comes back with; servers add what they like."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    state: Came | None = None
+    code: Came | None = None
+    iss: Came | None = None
+    error: Came | None = None
+    error_description: Came | None = None
+
+
+class TicketQuery(Asked):
+    ticket: Annotated[str, StringConstraints(max_length=200)]
+
+
 class SecretRequest(Asked):
     """A secret to keep under a name; no operation gives it back."""
 
@@ -206,6 +269,26 @@ class ConnectionFacts(Told):
     placements: list[dict[str, Any]]
     probe: str | None = None
     tools: int
+    oauth: dict[str, Any] | None = None
+
+
+class AuthorizeAnswer(Told):
+    """The URL that a person visits, within `expires_in` seconds."""
+
+    url: str
+    redirect_uri: str
+    expires_in: int
+    state: str | None = None
+
+
+class FinishAnswer(Told):
+    connection: str
+    oauth: dict[str, Any]
+
+
+class ClientDocument(Told):
+    client_id: str
+    redirect_uris: list[str]
 
 
 class ConnectionList(Told):

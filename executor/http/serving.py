@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from bridge.wire.errors import ConfigError
+from catalog.origin import parse_url
 from executor import running
 from executor.http.app import build_app
 from executor.http.server import Server
@@ -37,7 +38,8 @@ _log = structlog.get_logger("executor.serve")
 
 @dataclass(frozen=True, slots=True)
 class ServeSettings:
-    """Where to listen and whom to answer. `host` is an address or `localhost`; commands find the server by `home`."""
+    """Where to listen and whom to answer. `host` is an address or `localhost`; commands find the server by `home`,
+    browsers at `public_url`."""
 
     host: str = "127.0.0.1"
     port: int = 8321
@@ -45,6 +47,7 @@ class ServeSettings:
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     home: Path | None = None
+    public_url: str | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -65,9 +68,15 @@ class ServeSettings:
 
     def edge(self) -> EdgeSettings:
         names = {name.lower() for name in (*LOOPBACK_NAMES, *self.allowed_hosts)}
+        if self.public_url is not None:
+            names.add(parse_url(self.public_url).host.authority)
         return EdgeSettings(
             require_key=self.require_key, hosts=frozenset(names), origins=frozenset(self.allowed_origins)
         )
+
+    def reached_at(self, port: int) -> str | None:
+        """The origin that browsers come back to: as it was set, else this machine's own; None where neither will do."""
+        return self.public_url or running.url_from_here(self.address, port)
 
 
 def url_of(address: str, port: int) -> str:
@@ -97,6 +106,7 @@ async def serve(
         where = url_of(settings.address, settings.port)
         raise ConfigError(f"cannot listen on {where}: {e.strerror}", hint="choose another --port") from None
     executor.toolbox.own.listens(settings.address, server.port)
+    executor.toolbox.oauth.flows.origin = settings.reached_at(server.port)
     stop = _stop_signal()
     executor.take_up()
     _calm_collector()

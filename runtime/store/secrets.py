@@ -27,6 +27,17 @@ class Secrets:
     async def put_secret(self, row: SecretRow) -> None:
         await self._database.write(lambda connection: connection.execute(_PUT, row))
 
+    async def swap_secret(self, row: SecretRow, expected: int | None) -> bool:
+        def swap(connection: sqlite3.Connection) -> bool:
+            query = "SELECT version FROM secrets WHERE scope = ? AND name = ?"
+            stored = connection.execute(query, (row.scope, row.name)).fetchone()
+            if (None if stored is None else stored[0]) != expected:
+                return False
+            connection.execute(_PUT, row)
+            return True
+
+        return await self._database.write(swap)
+
     async def delete_secret(self, scope: str, name: str) -> bool:
         """Whether there was one."""
         statement = "DELETE FROM secrets WHERE scope = ? AND name = ?"

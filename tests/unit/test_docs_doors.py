@@ -42,7 +42,7 @@ def test_every_operation_is_on_the_page() -> None:
 
 def test_every_option_for_credentials_is_on_the_page() -> None:
     for each in fields(Credentials):
-        assert f"`--{each.name}`" in CLI, each.name
+        assert f"`--{each.name.replace('_', '-')}`" in CLI, each.name
 
 
 def test_every_kind_of_reference_and_setting_is_on_the_page() -> None:

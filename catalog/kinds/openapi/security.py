@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from catalog.kinds.openapi.reader import BadReference, Document
 from catalog.model import Connection
 
 Requirement = tuple[str, ...]
 
+_FLOWS: Final = {
+    "authorizationCode": "authorization_code",
+    "clientCredentials": "client_credentials",
+    "accessCode": "authorization_code",
+    "application": "client_credentials",
+}
+"""What OpenAPI 3 and Swagger 2.0 call the flows that there still are (OAuth 2.1 has no implicit and no password)."""
+
 
 def schemes(document: Document) -> dict[str, dict[str, Any]]:
     """The document's schemes that a credential can satisfy: `{type, carrier, field, prefix}` by name.
 
-    oauth2 and openIdConnect are bearer tokens here: the token itself comes from the connection.
+    oauth2 and openIdConnect are bearer tokens, which come from the connection; what the document says of getting them
+    is in `oauth`: `flows`, by the names that RFC 6749 has for them, or the `discovery` URL.
     """
     components = document.root.get("components")
     declared = components.get("securitySchemes") if isinstance(components, dict) else None
@@ -38,8 +47,27 @@ def _placed(node: Any) -> dict[str, Any] | None:
     if kind == "basic" or (kind == "http" and str(node.get("scheme", "")).lower() == "basic"):
         return {"type": "basic", "carrier": "basic", "field": "Authorization", "prefix": ""}
     if (kind == "http" and str(node.get("scheme", "")).lower() == "bearer") or kind in ("oauth2", "openidconnect"):
-        return {"type": "bearer", "carrier": "header", "field": "Authorization", "prefix": "Bearer "}
+        bearer = {"type": "bearer", "carrier": "header", "field": "Authorization", "prefix": "Bearer "}
+        return bearer if kind == "http" else bearer | {"oauth": _oauth(kind, node)}
     return None
+
+
+def _oauth(kind: str, node: Mapping[str, Any]) -> dict[str, Any]:
+    if kind == "openidconnect":
+        url = node.get("openIdConnectUrl")
+        return {"discovery": url} if isinstance(url, str) else {}
+    flows = node.get("flows")
+    declared = flows if isinstance(flows, dict) else {node.get("flow"): node}
+    found: dict[str, Any] = {}
+    for name, flow in declared.items():
+        if name in _FLOWS and isinstance(flow, dict):
+            scopes = flow.get("scopes")
+            facts: dict[str, Any] = {"scopes": [str(one) for one in scopes] if isinstance(scopes, dict) else []}
+            for key, ours in (("authorizationUrl", "authorization_url"), ("tokenUrl", "token_url")):
+                if isinstance(flow.get(key), str):
+                    facts[ours] = flow[key]
+            found[_FLOWS[name]] = facts
+    return {"flows": found} if found else {}
 
 
 def requirements(node: Any) -> tuple[Requirement, ...] | None:

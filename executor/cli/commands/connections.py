@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from executor.cli.credentials import NONE, Credentials
 from executor.cli.options import HERE, Flag, UsageError, Where
-from executor.cli.session import open_session
+from executor.cli.session import Session, open_session
 
 Scope = Literal["org", "user"]
 
@@ -18,11 +18,18 @@ async def connect(
     connection: str = "main",
     scope: Scope = "org",
     replace: Flag = False,
+    no_browser: Flag = False,
+    no_sign_in: Flag = False,
+    callback_port: int = 0,
+    at_server: Flag = False,
     json: Flag = False,
     credentials: Credentials = NONE,
     where: Where = HERE,
 ) -> None:
     """Connect one more account to an integration: its tools come under a path of their own.
+
+    With OAuth a browser is opened to sign in, and comes back to this machine. For an account that is there already,
+    without an option for credentials, that is done again.
 
     Parameters
     ----------
@@ -34,22 +41,62 @@ async def connect(
         Whose it is, the second part of the paths.
     replace
         Replace a connection of the same name.
+    no_browser
+        With OAuth, show the page to sign in on and open no browser.
+    no_sign_in
+        With OAuth, connect the account and leave signing in for later.
+    callback_port
+        With OAuth, the port of 127.0.0.1 that the browser comes back to, where the authorization server wants one.
+    at_server
+        With OAuth, the browser comes back to the server instead: it may be another machine's.
     json
         Print the answer as JSON.
     """
+    from executor.cli import output
+
+    options = credentials.options()
+    label = integration, scope, connection
+    more: list[str] = []
+    report: dict[str, Any] = {}
+    async with open_session(where) as session:
+        again = credentials.asks_again and not replace and await _signs_in(session, label)
+        if again:
+            more = (credentials.oauth_scopes or "").split()
+        else:
+            report = await session.connect(integration, connection=connection, scope=scope, replace=replace, **options)
+        if not json and report:
+            _show_connected(label, report)
+        if again or (options["auth"] and not no_sign_in and await _signs_in(session, label)):
+            from executor.cli import signing
+
+            signs: dict[str, Any] = {"scopes": more, "browser": not no_browser}
+            if at_server:
+                done = await signing.sign_in_at_server(session, label, **signs)
+            else:
+                done = await signing.sign_in(session, label, port=callback_port, **signs)
+            report |= done
+            if not json:
+                scopes = " ".join(done["oauth"].get("scopes") or ())
+                output.say(f"✔ signed in to {done['connection']}{': ' + scopes if scopes else ''}", "good")
+    if json:
+        output.print_json(report)
+
+
+async def _signs_in(session: Session, label: tuple[str, str, str]) -> bool:
+    """Whether the account is there and a person signs in to it."""
+    for each in await session.connections(integration=label[0], scope=label[1]):
+        if each["name"] == label[2]:
+            return bool((each.get("oauth") or {}).get("flow") == "authorization_code")
+    return False
+
+
+def _show_connected(label: tuple[str, str, str], report: dict[str, Any]) -> None:
     from rich.text import Text
 
     from executor.cli import output
 
-    options = credentials.options()
-    async with open_session(where) as session:
-        report = await session.connect(integration, connection=connection, scope=scope, replace=replace, **options)
-    if json:
-        output.print_json(report)
-        return
     tools = len(report["tools"])
-    label = f"{integration}.{scope}.{connection}"
-    output.say(f"✔ connected {label}: {tools} tool{'s' if tools != 1 else ''}", "good")
+    output.say(f"✔ connected {'.'.join(label)}: {tools} tool{'s' if tools != 1 else ''}", "good")
     for each in report.get("diagnostics") or []:
         if each["where"] == "secret":
             output.out.print(Text.assemble(("  ! ", "odd"), each["message"]))
@@ -112,6 +159,11 @@ async def show(name: str, /, *, json: Flag = False, where: Where = HERE) -> None
         output.out.print(Text.assemble(("  sent as  ", ""), _sent(one), ("  from ", "quiet"), secrets))
     if not found["placements"]:
         output.out.print("  sends no credential")
+    if oauth := found.get("oauth"):
+        server = oauth.get("issuer") or oauth["token_url"]
+        output.out.print(Text(f"  oauth    {oauth['flow']} at {server}"))
+        output.out.print(Text(f"  client   {oauth.get('client_id') or 'registers itself'}"))
+        output.out.print(Text(f"  signed   {_signed(oauth)}"))
     output.out.print(f"  probe    {found.get('probe') or 'chosen when it is checked'}")
 
 
@@ -160,6 +212,15 @@ async def remove(name: str, /, *, where: Where = HERE) -> None:
     async with open_session(where) as session:
         await session.remove_connection(integration, scope, connection)
     output.say(f"✔ disconnected {integration}.{scope}.{connection}", "good")
+
+
+def _signed(oauth: dict[str, Any]) -> str:
+    if not oauth.get("signed_in"):
+        failed = f" ({oauth['failed']})" if oauth.get("failed") else ""
+        return f"not in{failed}"
+    scopes = f", for {' '.join(oauth['scopes'])}" if oauth.get("scopes") else ""
+    renewed = "in, renewed as needed" if oauth.get("renewable") else "in, until the token expires"
+    return renewed + scopes
 
 
 def _label(name: str) -> tuple[str, str, str]:

@@ -52,11 +52,17 @@ async def serve(
     from executor.http import serving
 
     directory = home_directory(home).absolute()
-    settings = serving.ServeSettings(
-        host, port, not no_auth, tuple(allowed_host or ()), tuple(allowed_origin or ()), directory
-    )
     logs.configure(as_json=json)
     config = Config.load(directory)
+    settings = serving.ServeSettings(
+        host,
+        port,
+        not no_auth,
+        tuple(allowed_host or ()),
+        tuple(allowed_origin or ()),
+        directory,
+        config.public_url,
+    )
     if allow_weak_isolation:
         config = config.with_weak_isolation()
     async with Executor.open(directory, config=config) as executor:

@@ -71,8 +71,7 @@ class Integrations:
         return json_answer({"connections": self.toolbox.connections.all(query.integration, query.scope)})
 
     async def connection(self, call: Call) -> Response:
-        known = self.toolbox.connections
-        return json_answer(known.described(known.get(*_label(call))))
+        return json_answer(await self.toolbox.account_facts(*_label(call)))
 
     async def check(self, call: Call) -> Response:
         integration, scope, connection = _label(call)
@@ -86,7 +85,8 @@ class Integrations:
 
     async def connect(self, call: Call) -> Response:
         body: schemas.ConnectionRequest = call.body
-        report = await self.toolbox.connect(body.integration, **self._options(body))
+        connecting = self.toolbox.connect(body.integration, **self._options(body))
+        report = await while_present(call.receive, connecting)
         return json_answer(report.as_dict(), 201)
 
     async def disconnect(self, call: Call) -> Response:
@@ -252,7 +252,7 @@ class Integrations:
                 "Connect another account to an integration",
                 self.connect,
                 {201: added},
-                (403, 404, 409),
+                (403, 404, 409, 422),
                 body=schemas.ConnectionRequest,
             ),
             Operation(

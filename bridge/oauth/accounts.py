@@ -1,0 +1,74 @@
+"""OAuth behind one handle: what the toolbox composes, and what a call asks for its token."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from bridge.client import Client
+from bridge.egress import Gate, Named
+from bridge.oauth.flows import Flows
+from bridge.oauth.renewal import Renewal
+from bridge.oauth.servers import Servers
+from bridge.oauth.tokens import Shelf, bound
+from bridge.secrets.local import LocalSecrets
+from bridge.secrets.ports import Secret
+from bridge.secrets.providers import Providers
+from catalog.model import Connection
+from catalog.registry import Installed
+
+
+class OAuth:
+    """Close it when done."""
+
+    def __init__(self, client: Client, gate: Gate, local: LocalSecrets, providers: Providers) -> None:
+        self._gate = gate
+        self.servers = Servers(client, gate)
+        self.shelf = Shelf(local)
+        self._renewal = Renewal(self.shelf, self.servers, providers)
+        self.flows = Flows(self.shelf, self.servers, self._renewal)
+
+    async def token(self, account: Connection, private: Sequence[Named]) -> Secret:
+        """See `Renewal.token`."""
+        return await self._renewal.token(account, private)
+
+    async def instead(self, account: Connection, private: Sequence[Named], refused: str) -> Secret | None:
+        """See `Renewal.instead`."""
+        return await self._renewal.instead(account, private, refused)
+
+    def private(self, installed: Installed) -> tuple[Named, ...]:
+        """The private places that an integration's accounts may sign in at: those that it may reach itself."""
+        return self._gate.grant((), installed.config.get("allow_private", ())).private
+
+    def apart(self, before: Connection, after: Connection) -> bool:
+        """Whether the tokens of the one are none of the other."""
+        return before.oauth is not None and (after.oauth is None or bound(before) != bound(after))
+
+    async def forget(self, account: Connection) -> None:
+        """Forget the account's tokens."""
+        if account.oauth is not None:
+            await self.shelf.forget(account)
+
+    async def state(self, account: Connection) -> dict[str, Any] | None:
+        """How the account stands: `{signed_in, scopes, obtained_at, expires_at, renewable, failed}`, None without
+        OAuth. Nothing of it is a secret."""
+        if account.oauth is None:
+            return None
+        _, tokens = await self.shelf.read(account)
+        if tokens is None or not tokens.access:
+            return {"signed_in": False}
+        client_credentials = account.oauth.flow == "client_credentials"
+        facts = {
+            "signed_in": bool(tokens.refresh) or client_credentials or tokens.valid(time.time()),
+            "scopes": list(tokens.scopes),
+            "obtained_at": tokens.obtained_at,
+            "expires_at": tokens.expires_at,
+            "renewable": bool(tokens.refresh) or client_credentials,
+            "failed": tokens.failed or None,
+        }
+        return {key: value for key, value in facts.items() if value is not None}
+
+    async def close(self) -> None:
+        """Wait for renewals that are under way."""
+        await self._renewal.close()
