@@ -6,6 +6,9 @@ import time
 from difflib import get_close_matches
 from typing import Any, Final
 
+import anyio
+import anyio.to_thread
+
 from bridge.policy import Policy
 from bridge.view import EVERYTHING, View
 from bridge.wire.errors import ToolError
@@ -25,6 +28,14 @@ class Discovery:
     def __init__(self, registry: Registry, policy: Policy) -> None:
         self._registry = registry
         self._policy = policy
+        self._warming = anyio.Lock()
+
+    async def ready(self) -> None:
+        """To be awaited before a search: what the first one in a process needs is loaded beside the event loop."""
+        if self._registry.index.cold:
+            async with self._warming:
+                if self._registry.index.cold:
+                    await anyio.to_thread.run_sync(self._registry.index.warm)
 
     def visible(self, tool: Tool, view: View = EVERYTHING) -> bool:
         return not self._policy.hides(tool, view)

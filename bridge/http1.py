@@ -27,6 +27,8 @@ MAX_REASON: Final = 200
 MAX_INFORMATIONAL: Final = 16
 CHUNK: Final = 64 * 1024
 
+MAX_CHUNK: Final = 1 << 40
+"""Bytes that no chunk has: one that says more never ends."""
 _CHUNK_HEAD: Final = re.compile(rb"\A[0-9A-Fa-f]{1,20}[ \t]*(;[^\r\n]{0,1024})?\r?\Z")
 """The beginning of a chunk's first line. Nothing else can become one, however long one waits (RFC 9112 7.1)."""
 _ZLIB: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
@@ -182,6 +184,8 @@ class Connection:
         """Refuse at once what can no longer become a chunk; h11 waits for the end of its line. Between chunks alone
         does h11 keep bytes back, and in the trailers, which are headers and not meant here."""
         if self._h11.their_state is h11.SEND_BODY and getattr(self._h11._reader, "_reading_trailer", True) is False:
+            if getattr(self._h11._reader, "_bytes_in_chunk", 0) > MAX_CHUNK:
+                raise h11.RemoteProtocolError("a chunk larger than anything")
             kept = self._h11.trailing_data[0]
             if kept and not _CHUNK_HEAD.match(kept):
                 raise h11.RemoteProtocolError("illegal chunk header")

@@ -7,8 +7,10 @@ import itertools
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Final
 
+import anyio.to_thread
 import structlog
 
 from bridge.approvals import Ask, Binder, NeedsApproval
@@ -44,6 +46,7 @@ PAGE: Final = "$page"
 MakePassage = Callable[[Tool, int, Callable[[], Awaitable[None]]], Passage]
 """A way out for one call of a tool, with the bytes that an answer may have and what to await before sending."""
 
+MANY_DEFINITIONS: Final = 200
 _MISSING: Final = object()
 _log = structlog.get_logger("executor.proxy")
 
@@ -159,6 +162,8 @@ class ToolProxy:
         view = self._view(ctx)
         if path in (SEARCH, DESCRIBE):
             record.side_effect, record.decision = "read", "approve"
+            if path == SEARCH:
+                await self._discovery.ready()
             found = self._discovery.search if path == SEARCH else self._discovery.describe
             return self._outcome(ctx, ToolValue(found(args, view)), meta, record, None)
 
@@ -223,7 +228,10 @@ class ToolProxy:
         known = self._checks.get(tool.path)
         if known is None or known[0] is not tool:
             trusted = isinstance(self._installed(tool).integration, Code)
-            known = self._checks[tool.path] = (tool, checker(tool.input_schema, tool.definitions, trusted=trusted))
+            making = partial(checker, tool.input_schema, tool.definitions, trusted=trusted)
+            # Of hundreds of definitions a tool may reach most, which takes longer than the event loop has.
+            large = len(tool.definitions) > MANY_DEFINITIONS
+            known = self._checks[tool.path] = (tool, await anyio.to_thread.run_sync(making) if large else making())
         problem = None if known[1] is None else await checked(known[1], args, ctx.deadline)
         if problem is not None:
             raise ToolError("invalid_arguments", problem, hint=f"tools.describe({tool.path!r}) shows what it takes.")

@@ -228,6 +228,10 @@ class Toolbox(Upstreams):
 
     # Discovery
 
+    async def ready_to_search(self) -> None:
+        """To be awaited before `search`: see `Discovery.ready`."""
+        await self._discovery.ready()
+
     def search(
         self,
         query: str,

@@ -93,6 +93,13 @@ class Ranker(Protocol):
 
     def close(self) -> None: ...
 
+    @property
+    def cold(self) -> bool:
+        """Whether the next question would wait for what `warm` does in a thread."""
+        ...
+
+    def warm(self) -> None: ...
+
 
 def entry_of(tool: Tool) -> Entry:
     lore = lexicon()
@@ -143,6 +150,13 @@ class WordRanker:
         return []
 
     def close(self) -> None:
+        return None
+
+    @property
+    def cold(self) -> bool:
+        return False
+
+    def warm(self) -> None:
         return None
 
     def rank(

@@ -51,6 +51,14 @@ class SearchIndex:
         self._ranker.close()
         self._db.close()
 
+    @property
+    def cold(self) -> bool:
+        """Whether the first search would wait for the ranker to be ready: `warm` it in a thread."""
+        return self._ranker.cold
+
+    def warm(self) -> None:
+        self._ranker.warm()
+
     def add(self, tools: Sequence[Tool]) -> None:
         """Index `tools`, in small transactions: it may run in a thread while others search."""
         for at in range(0, len(tools), BATCH):

@@ -95,6 +95,15 @@ class SemanticRanker(WordRanker):
     def close(self) -> None:
         self._store.close()
 
+    @property
+    def cold(self) -> bool:
+        """Whether the next question takes as long as loading the model does."""
+        return isinstance(self._embed, SentenceEncoder) and not _model.cache_info().currsize
+
+    def warm(self) -> None:
+        """Load the model; for a thread."""
+        self._embed(["."])
+
     def learn(self, tools: Sequence[Tool]) -> None:
         """Embed what is not known yet, batch by batch; for large numbers call it in a thread."""
         for at in range(0, len(tools), BATCH):

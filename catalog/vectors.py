@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Mapping, Sequence
@@ -69,6 +70,9 @@ class SqliteVectors:
 
 
 def _open(path: Path) -> sqlite3.Connection:
+    # SQLite would make the file as open to others as the umask lets it.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    path.chmod(0o600)
     db = sqlite3.connect(path, check_same_thread=False)
     try:
         # A lost commit costs a computation, so none is waited for.

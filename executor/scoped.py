@@ -147,6 +147,7 @@ class Scoped:
         toolkit: str | None = None,
     ) -> dict[str, Any]:
         """Ranked tools, the same answer that `tools.search` gives a script: `{"items", "total", "next"}`."""
+        await self._parts.toolbox.ready_to_search()
         return self._parts.toolbox.search(
             query,
             limit=limit,

@@ -342,7 +342,6 @@ def _compiled_on_demand(name: str, cache: ModuleCache, mode: Mode) -> tuple[byte
                 f"{what} not available on this machine: the image could not be built",
                 hint="`executor images build` says why; scripts in JavaScript and TypeScript run all the same",
             ) from None
-    _log.info("compiling_image", image=name)
     return cache.compiled(image.wasm, mode), image.sha256
 
 

@@ -17,6 +17,7 @@ from runtime import output
 from runtime.budgets import Budgets
 from runtime.calls import Calls
 from runtime.driver import Driver, Script
+from runtime.history import History
 from runtime.interactions import as_dict
 from runtime.journal import Journal
 from runtime.output import Output
@@ -71,6 +72,8 @@ class Live:
         """When its wall time was started last; None while it stands still."""
         self._wall_s = 0.0
         self._waited_s = 0.0
+        self._before: dict[str, int | float] = {}
+        """Figures of a run that does not go on from where it was."""
         self.output.status("queued")
 
     @classmethod
@@ -87,8 +90,12 @@ class Live:
         live._queued = None
         return live
 
-    def restore(self, row: RunRow) -> None:
-        """Take the output of a run that does not go on from its row."""
+    def restore(self, row: RunRow, history: History | None = None) -> None:
+        """Take the output and the figures of a run that does not go on from its row, and from its history where the row
+        has none yet."""
+        self._before = json.loads(row.usage)
+        if history is not None and history.steps:
+            self._before = {"fuel": history.steps[-1].fuel, "bridge_calls": history.calls} | self._before
         out = self.output
         out.logs, out.emitted, out.calls = _unpack(row.logs), _unpack(row.emitted), _unpack(row.calls)
         out.timeline = [(kind, what) for kind, what in _unpack(row.timeline)]
@@ -144,7 +151,7 @@ class Live:
         """Every budget's figure so far, with `cpu_ms` and `waited_ms`; for the sizes of one call, the largest."""
         self._stop_clocks()
         used, calls, driver = self.driver.usage, self.calls, self.driver
-        return {
+        figures = {
             "fuel": used.fuel,
             "wall_ms": round(self._wall_s * 1000, 3),
             "memory_bytes": used.memory_bytes,
@@ -159,6 +166,7 @@ class Live:
             "cpu_ms": round(used.cpu_us / 1000, 3),
             "waited_ms": round(self._waited_s * 1000, 3),
         }
+        return figures | {name: max(figures[name], used) for name, used in self._before.items()}
 
     def answer(self) -> RunResult:
         """The answer as it stands; later output does not show in it."""

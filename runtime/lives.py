@@ -14,11 +14,12 @@ import structlog
 from bridge.calls import CallContext
 from bridge.proxy import ToolProxy
 from bridge.traces import traced
-from bridge.wire.errors import Overloaded, RequestRefused, StorageError
-from runtime import run
+from bridge.wire.errors import FrameError, Overloaded, RequestRefused, StorageError
+from runtime import journal, run
 from runtime.calls import Calls
 from runtime.driver import Ending
 from runtime.handles import VALUE_BYTES, Handles
+from runtime.history import History, history_of
 from runtime.interactions import Approvals
 from runtime.live import Live
 from runtime.places import Places
@@ -72,7 +73,7 @@ class Lives:
                     return
             except CannotGoOn as e:
                 assert before is not None
-                live.restore(before[0])
+                live.restore(before[0], await self.history(before[0]))
                 ending = Ending(None, e.failure)
             except RequestRefused as e:
                 if forget is not None:
@@ -90,6 +91,13 @@ class Lives:
             live.rested.set()
             if not live.output.closed:
                 live.output.move()
+
+    async def history(self, row: RunRow) -> History | None:
+        """What the journal of a run tells; None where it cannot be read."""
+        try:
+            return history_of(journal.read(await self._store.journal(row.n)))
+        except (FrameError, StorageError):
+            return None
 
     async def _drive(self, live: Live, slot: Slot | None = None) -> Ending:
         """Take a place, run there, give it back; in `slot` the run is on its way already. Raises Overloaded."""

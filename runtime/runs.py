@@ -17,6 +17,7 @@ from bridge.wire.errors import Conflict, Overloaded
 from runtime.budgets import BudgetPolicy
 from runtime.direct import Direct
 from runtime.handles import Handles
+from runtime.history import History
 from runtime.interactions import Approvals
 from runtime.journal import Journal
 from runtime.live import Live
@@ -130,10 +131,12 @@ class Runs:
         live = self._live.get(run_id)
         if live is None:
             row = await self.records.row(run_id)
+            history = None if row.status in TERMINAL else await self._life.history(row)
             live = self._live.get(run_id)
             if live is None and row.status not in TERMINAL:
                 mine = self._left.pop(run_id, row) is None or await self._store.claim(row.n)
-                live = self._revive(row, crashed=False, cancelled=True) if mine else self._live.get(run_id)
+                live = self._revive(row, crashed=False, cancelled=True, history=history) if mine else None
+                live = live or self._live.get(run_id)
         if live is not None:
             live.cancel("the run was cancelled on request")
         return await self.wait(run_id)
@@ -224,13 +227,13 @@ class Runs:
         if row is not None and run_id not in self._live and row.status not in TERMINAL and not self._closing.is_set():
             self._revive(row, crashed=crashed)
 
-    def _revive(self, row: RunRow, *, crashed: bool, cancelled: bool = False) -> Live:
+    def _revive(self, row: RunRow, *, crashed: bool, cancelled: bool = False, history: History | None = None) -> Live:
         journal = Journal(self._store, row.n, self._journal_bytes)
         live = self._live[row.id] = Live.again(row, journal)
         self.records.appeared(row.id)
         live.driver.waits = lambda waits: self._waits(live, waits)
         if cancelled:
-            live.restore(row)
+            live.restore(row, history)
         self._lives.spawn(self._life.through(live, None, None if cancelled else (row, crashed)))
         return live
 

@@ -146,7 +146,7 @@ def run(arguments: list[str]) -> int:
         from executor.cli.output import say_error
 
         say_error(e)
-        return USAGE if e.code == "usage" else FAILED
+        return USAGE if e.code in ("usage", "invalid_request") else FAILED
     except KeyboardInterrupt:
         sys.stderr.write("\ninterrupted\n")
         return INTERRUPTED

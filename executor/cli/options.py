@@ -110,7 +110,9 @@ def read_json(text: str, what: str) -> Any:
     try:
         return json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as e:
-        raise UsageError(f"{what} is not JSON: {e}", hint="""quote it for the shell: '{"name": "value"}'""") from None
+        raise UsageError(
+            f"{what} cannot be read as JSON: {e}", hint="""quote it for the shell: '{"name": "value"}'"""
+        ) from None
 
 
 def _no_constant(name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import unicodedata
 from collections.abc import Mapping
@@ -104,11 +105,23 @@ def say(text: str, style: str = "") -> None:
     notes.print(Text(text, style=style))
 
 
+_IN_COMMANDS: Final = (
+    (re.compile(r"tools\.describe\('([^']*)'\)"), r"executor tools describe \1"),
+    (re.compile(r'tools\.search\("…"\)'), "executor tools search WORDS"),
+    (re.compile(r"`GET /runs`"), "`executor runs list`"),
+    (re.compile(r"`GET /runs/\{id\}`"), "`executor runs show RUN`"),
+)
+"""What scripts and HTTP clients are told to do, as commands."""
+
+
 def say_error(error: ExecutorError) -> None:
-    """One line, and what to do about it."""
+    """One line, and what to do about it, in words of the command line."""
+    hint = error.hint or ""
+    for said, command in _IN_COMMANDS:
+        hint = said.sub(command, hint)
     notes.print(Text.assemble(("error", "bad"), ": ", printable(error.message)), soft_wrap=True)
-    if error.hint:
-        notes.print(Text.assemble(("  hint", "quiet"), ": ", error.hint), soft_wrap=True)
+    if hint:
+        notes.print(Text.assemble(("  hint", "quiet"), ": ", hint), soft_wrap=True)
 
 
 def table(*columns: str, right: tuple[str, ...] = (), whole: tuple[str, ...] = ()) -> Table:

@@ -153,8 +153,8 @@ class Edge:
         request.check_framing()
         request.check_host(self.settings)
         request.check_origin(self.settings)
-        request.check_format()
         principal, known, access = await self._principal(request)
+        request.check_format()
         if not request.has_body:
             return Admitted(principal, known, access, NO_BODY)
         if request.method not in WITH_BODY:

@@ -83,7 +83,7 @@ def _operation(each: Operation, components: dict[str, Any]) -> dict[str, Any]:
         out["parameters"] = parameters
     if each.body is not None:
         out["requestBody"] = {
-            "required": True,
+            "required": each.body_required,
             "content": {"application/json": {"schema": {"$ref": _REF.format(model=each.body.__name__)}}},
         }
     if each.public:

@@ -82,6 +82,11 @@ class Operation:
     public: bool = False
     needs: tuple[Need, ...] = ("admin",)
 
+    @property
+    def body_required(self) -> bool:
+        """Whether something must be said; else no body is as good as an empty object."""
+        return self.body is not None and any(one.is_required() for one in self.body.model_fields.values())
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["operation"] = self.id
         admitted: Admitted = scope[ADMITTED]
@@ -125,6 +130,8 @@ class Operation:
             if body is not NO_BODY and body != {}:
                 raise InvalidRequest("this operation takes no body")
             return None
+        if body is NO_BODY and not self.body_required:
+            body = {}
         if body is NO_BODY:
             raise InvalidRequest("a JSON body is required", hint="send `Content-Type: application/json` and an object")
         if type(body) is not dict:

@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+import structlog
 from wasmtime import _ffi
 
 from bridge.wire.errors import ConfigError
@@ -30,6 +31,10 @@ _MAGIC: Final = b"EXCWASM1"
 _COMPILE_S: Final = 600
 _KEPT: Final = 16
 _MOST_BYTES: Final = 4 << 30
+_LARGE: Final = 8 * 1024 * 1024
+"""A module larger than this takes so long to compile that somebody wonders."""
+
+_log = structlog.get_logger("executor.engine")
 
 
 class ModuleCache:
@@ -55,6 +60,8 @@ class ModuleCache:
 
 def compile_apart(wasm: bytes, mode: Mode = "fibers") -> bytes:
     """Compile in a process of its own. Raises ConfigError when the module does not compile."""
+    if len(wasm) > _LARGE:
+        _log.info("compiling_image", bytes=len(wasm), hint="once on this machine; it can take a minute")
     command = interpreter.finding("runtime.engine.compiler", "sys.argv[2]", mode)
     try:
         done = subprocess.run(

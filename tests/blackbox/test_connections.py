@@ -52,7 +52,9 @@ def test_an_account_is_the_same_on_every_door(home: Path, tmp_path: Path) -> Non
         assert server.ask("POST", "/connections/pets/user/c/check").json["status"] == "credential_rejected"
         assert json.loads(cli(home, "secret", "rotate-key", "--json", env=remote).stdout)["damaged"] == []
         assert server.ask("POST", "/connections/pets/org/a/check").json["status"] == "ok"
-        assert cli(home, "connections", "remove", "pets.user.c", env=remote).returncode == 0
+        removed = {name: cli(home, "connections", "remove", f"pets.{name}", env=remote) for name in ("user.c", "org.b")}
+        assert [done.returncode for done in removed.values()] == [0, 0], removed
+        assert "executor secret remove pets-b" in removed["org.b"].stderr
         assert server.ask("GET", "/connections/pets/user/c").status == 404
         missing = server.ask("POST", "/tools/pets.user.c.store.getInventory/call", {})
         assert (missing.status, missing.code) == (409, "connection_missing")

@@ -361,6 +361,9 @@ async def test_a_waiting_run_is_cancelled_wherever_it_is(house: House, at_once: 
     run = await house.ex.run("console.log('said'); await tools.p.org.main.pay({n: 1})")
     await gone(house.ex)
     record = await house.ex.cancel_run(run.run_id)
+    used = ("fuel", "bridge_calls", "memory_bytes", "log_bytes", "call_args_bytes")
+    assert [record.usage[name] for name in used] == [run.usage[name] for name in used]
+    assert record.usage["fuel"] > 0
     assert (record.status, record.logs) == ("cancelled", [{"level": "log", "text": "said"}])
     with pytest.raises(Conflict):
         await house.answer(run, "approve")

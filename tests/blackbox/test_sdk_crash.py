@@ -114,6 +114,17 @@ async def test_a_run_cut_off_by_the_hosts_death_is_reported_with_its_unknown_cal
         assert events[-1].data["error"]["details"]["code"] == "outcome_unknown"
 
 
+async def test_a_run_cancelled_after_its_host_died_tells_what_it_had_used(tmp_path: Path):
+    host = Host(tmp_path, ONE)
+    run_id = host.read()["run"]
+    assert host.read() == {"effect": 7}
+    host.kill()
+    async with Executor.open(tmp_path, config=Config(workers=1), take_up=False) as ex:
+        record = await ex.cancel_run(run_id)
+        assert (record.status, record.usage["bridge_calls"]) == ("cancelled", 2)
+        assert record.usage["fuel"] > 0
+
+
 async def test_a_home_in_use_is_refused_until_its_process_is_gone(tmp_path: Path):
     """PER-06"""
     host = Host(tmp_path, ONE)

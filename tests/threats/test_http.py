@@ -108,6 +108,7 @@ def test_a_body_of_another_type_is_refused(server: Server, lines: tuple[str, ...
     reply = post(server, b'{"code":"1+1"}', *lines)
     assert status_of(reply) == 415
     assert body_of(reply)["error"]["code"] == "unsupported_media_type"
+    assert server.ask("POST", "/run", b"x", key=None, headers={"Content-Type": "text/plain"}).status == 401
 
 
 @pytest.mark.parametrize(

@@ -559,8 +559,9 @@ async def _short(seen: Seen, reader: Any, writer: Any) -> None:
         b"HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n",
         b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nhello",
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + b"f" * 18 + b"\r\nhello",
     ],
-    ids=["short", "negative", "two", "chunk"],
+    ids=["short", "negative", "two", "chunk", "endless chunk"],
 )
 async def test_a_wrong_length_is_an_upstream_error(raw: Any) -> None:
     """SSRF-44"""

@@ -9,6 +9,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from bridge import proxy
 from bridge.calls import CallContext
 from bridge.toolbox import Toolbox
 from bridge.wire import codec
@@ -487,3 +488,26 @@ async def test_many_calls_at_once_do_not_wait_for_each_other() -> None:
                     await arrived.acquire()
                 server.released.set()
         assert values == {number: f"/x?q={number}" for number in range(10)}
+
+
+async def test_the_check_of_a_tool_among_many_definitions_is_made_beside_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made_in: list[int] = []
+
+    def checker(*args: Any, **options: Any) -> Any:
+        made_in.append(threading.get_ident())
+
+    monkeypatch.setattr(proxy, "checker", checker)
+    body = {"$ref": "#/components/schemas/One0"}
+    for count, beside in ((2, False), (proxy.MANY_DEFINITIONS + 1, True)):
+        schemas = {
+            f"One{n}": {"type": "object", "properties": {"next": {"$ref": f"#/components/schemas/One{n + 1}"}}}
+            for n in range(count)
+        }
+        schemas[f"One{count}"] = {"type": "string"}
+        async with upstream() as server, toolbox(allow_private=["127.0.0.1"]) as box:
+            described = document({"/x": {"post": operation(body=body)}}, server.base, components={"schemas": schemas})
+            await box.add_openapi("api", described)
+            await call(box, "api.org.main.op", {"body": {}})
+        assert (made_in.pop() != threading.get_ident()) is beside

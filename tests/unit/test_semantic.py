@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bridge.toolbox import Toolbox
 from bridge.wire.errors import ConfigError
 from catalog import semantic
 from catalog.search import SearchIndex
@@ -18,6 +20,7 @@ from catalog.vectors import MOST, SqliteVectors
 from executor import Executor
 from executor.config import Config
 from tests.unit.test_search import tool
+from tests.unit.upstream import call
 
 pytestmark = pytest.mark.anyio
 
@@ -85,10 +88,12 @@ def test_what_was_embedded_once_is_not_embedded_again(tmp_path: Path) -> None:
         index.close()
 
 
-def test_a_file_of_vectors_that_cannot_be_read_is_replaced(tmp_path: Path) -> None:
+def test_a_file_of_vectors_that_cannot_be_read_is_replaced_and_its_owners_alone(tmp_path: Path) -> None:
     path = tmp_path / "vectors.db"
     path.write_bytes(b"not a database, " * 400)
+    path.chmod(0o644)
     store = SqliteVectors(path)
+    assert path.stat().st_mode & 0o777 == 0o600
     store.put({b"a": b"1"})
     assert store.get([b"a", b"b"]) == {b"a": b"1"}
     store.close()
@@ -122,3 +127,21 @@ async def test_the_operator_chooses_how_tools_are_ranked(tmp_path: Path, monkeyp
     with pytest.raises(ConfigError, match="not installed"):
         async with Executor.open(config=Config(search="semantic", require="process")):
             pass
+
+
+async def test_what_the_first_search_waits_for_is_loaded_beside_the_event_loop() -> None:
+    class Cold(SemanticRanker):
+        loaded_in: int | None = None
+
+        @property
+        def cold(self) -> bool:
+            return self.loaded_in is None
+
+        def warm(self) -> None:
+            self.loaded_in = threading.get_ident()
+
+    ranker = Cold(Counting())
+    async with Toolbox(ranker=ranker) as box:
+        box.add_code_tool("demo.org.main.echo", lambda args: args, side_effect="read")
+        await call(box, "$search", {"query": "echo"})
+        assert ranker.loaded_in not in (None, threading.get_ident())

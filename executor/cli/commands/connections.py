@@ -199,7 +199,7 @@ async def check(name: str, /, *, json: Flag = False, where: Where = HERE) -> int
 
 
 async def remove(name: str, /, *, where: Where = HERE) -> None:
-    """Disconnect an account. The integration stays, and so do its secrets.
+    """Disconnect an account. The integration stays, and so do its secrets: those that nothing refers to are named.
 
     Parameters
     ----------
@@ -210,8 +210,17 @@ async def remove(name: str, /, *, where: Where = HERE) -> None:
 
     integration, scope, connection = _label(name)
     async with open_session(where) as session:
+        had = (await session.connection(integration, scope, connection))["secrets"]
         await session.remove_connection(integration, scope, connection)
+        left = await session.connections(integration=None, scope=scope)
+        kept = set(await session.secrets(scope=scope)) if had else set()
     output.say(f"✔ disconnected {integration}.{scope}.{connection}", "good")
+    used = {ref for one in left for ref in one["secrets"]}
+    for ref in had:
+        provider, _, secret = ref.partition(":")
+        if provider == "local" and secret in kept and ref not in used:
+            option = "" if scope == "org" else f" --scope {scope}"
+            output.say(f"  no account uses {ref} any more: executor secret remove {secret}{option}", "quiet")
 
 
 def _signed(oauth: dict[str, Any]) -> str:
