@@ -1,1 +1,1 @@
-"""The harness for isolate budgets: every promise of speed is a probe here, measured on this machine, now."""
+"""The harness for isolate budgets: probes, peers in the same run, drawings, a report, and advice on budgets."""

@@ -6,7 +6,7 @@ import gc
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 
@@ -34,15 +34,30 @@ class Figure:
     def as_dict(self) -> dict[str, Any]:
         return asdict(self) | {"met": self.met}
 
+    def of_series(self, series: str, x: float) -> Figure:
+        """This figure as the point at `x` of a line that a drawing shows."""
+        return replace(self, extra=self.extra | {"series": series, "x": x})
 
-def spread(samples: Sequence[float]) -> dict[str, float]:
-    """Minimum, p99 and sample count of `samples`, in their own unit."""
+
+def spread(samples: Sequence[float]) -> dict[str, Any]:
+    """Minimum, quartiles, tail and count of `samples`, in their own unit; of many, every percentile for a drawing."""
     ordered = sorted(samples)
-    return {
+
+    def at(share: float) -> float:
+        return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+    found: dict[str, Any] = {
         "min": ordered[0],
-        "p99": ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))],
+        "p25": at(0.25),
+        "p75": at(0.75),
+        "p99": at(0.99),
         "samples": float(len(ordered)),
     }
+    if len(ordered) >= 1000:
+        found["p99.9"] = at(0.999)
+    if len(ordered) >= 20:
+        found["percentiles"] = [at(percent / 100) for percent in range(101)]
+    return found
 
 
 def timed(call: Callable[[], object], *, samples: int, warmup: int = 20) -> list[float]:

@@ -29,8 +29,8 @@ Mark = tuple[int, Any]
 MARKER: Final = ("warn", "… log truncated")
 """Level and text of the line that ends a log that was cut; `truncated` is true in it."""
 MAX_EMITTED: Final = 10_000
-_LINE_COST: Final = 1
-"""Bytes that a log line costs besides its text, so that empty lines end too."""
+LINE_COST: Final = 12
+"""Bytes that a log line costs besides its text, in the guests too, so that empty lines end."""
 
 
 class Output:
@@ -66,10 +66,10 @@ class Output:
         for level, text in lines:
             if self._truncated:
                 return
-            size = (len(text) if text.isascii() else len(text.encode())) + _LINE_COST
+            size = (len(text) if text.isascii() else len(text.encode())) + LINE_COST
             room = self._log_limit - self.log_bytes
             if size > room:
-                kept = text.encode()[: max(0, room - _LINE_COST)].decode(errors="ignore")
+                kept = text.encode()[: max(0, room - LINE_COST)].decode(errors="ignore")
                 if kept and (level, text) != MARKER:
                     self._say(level, kept)
                 self.log_bytes = self._log_limit

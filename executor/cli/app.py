@@ -92,6 +92,13 @@ _COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "build": ("images:build", "Build the guest images."),
         "list": ("images:list_images", "List the guest images."),
     },
+    "bench": {
+        "run": ("bench:run", "Measure isolates, guests, doors and limits on this machine."),
+        "peers": ("bench:peers", "Measure other sandboxes beside this one."),
+        "calibrate": ("bench:calibrate", "Propose budgets for this machine."),
+        "plot": ("bench:plot", "Draw figures as PNG and SVG."),
+        "report": ("bench:report", "Write figures as a Markdown page."),
+    },
 }
 
 _GROUPS: Final[dict[str, str]] = {
@@ -105,6 +112,7 @@ _GROUPS: Final[dict[str, str]] = {
     "key": "Keys of the HTTP API.",
     "runs": "Runs that were made.",
     "images": "The guest images.",
+    "bench": "Measure this machine.",
 }
 
 

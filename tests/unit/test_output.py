@@ -8,7 +8,7 @@ import pytest
 from bridge.wire.errors import Unserializable
 from bridge.wire.frames import Log
 from runtime import output
-from runtime.output import MARKER, Output, OutputTooLarge
+from runtime.output import LINE_COST, MARKER, Output, OutputTooLarge
 
 pytestmark = pytest.mark.anyio
 
@@ -19,30 +19,30 @@ def texts(out: Output) -> list[str]:
 
 def test_a_log_ends_with_one_marker_at_its_limit():
     """BUD-16"""
-    out = Output(log_bytes=10, inline_bytes=100)
+    out = Output(log_bytes=8 + 2 * LINE_COST, inline_bytes=100)
     out.log([Log("log", "1234"), Log("log", "123456789"), Log("log", "more")])
     out.log([Log("log", "and more")])
     assert texts(out) == ["1234", "1234", MARKER[1]]
     assert out.logs[-1] == {"level": "warn", "text": MARKER[1], "truncated": True}
-    assert out.log_bytes == 10
+    assert out.log_bytes == 8 + 2 * LINE_COST
 
 
 def test_a_limit_too_small_for_the_guests_own_marker_leaves_one_marker():
     """BUD-16"""
-    out = Output(log_bytes=12, inline_bytes=100)
+    out = Output(log_bytes=2 + LINE_COST + 10, inline_bytes=100)
     out.log([Log("log", "ab"), Log(*MARKER)])
     assert texts(out) == ["ab", MARKER[1]]
 
 
 def test_a_log_is_cut_between_characters():
-    out = Output(log_bytes=6, inline_bytes=100)
+    out = Output(log_bytes=5 + LINE_COST, inline_bytes=100)
     out.log([Log("log", "€€€€")])
     assert texts(out) == ["€", MARKER[1]]
 
 
 def test_empty_lines_end_too():
     """BUD-16"""
-    out = Output(log_bytes=100, inline_bytes=100)
+    out = Output(log_bytes=100 * LINE_COST, inline_bytes=100)
     out.log([Log("log", "")] * 100_000)
     assert len(out.logs) == 101
 

@@ -34,9 +34,13 @@ async def _measure(scale: float) -> list[Figure]:
             async with Executor.open(home, config=Config(workers=1)) as ex:
                 _tools(ex)
                 for calls in (10, 100, 1000):
-                    figures.append(await _replay(ex, calls, scale))
+                    figures.append(
+                        (await _replay(ex, calls, scale)).of_series("replay, by calls in the journal", calls)
+                    )
                 for calls in (0, 10, 100, 1000):
-                    figures.append(await _taken_up(ex, calls, scale))
+                    figures.append(
+                        (await _taken_up(ex, calls, scale)).of_series("taken up, by earlier calls", calls + 1)
+                    )
         with tempfile.TemporaryDirectory() as home:
             figures += await _many(Path(home), max(20, int(500 * scale)))
     finally:

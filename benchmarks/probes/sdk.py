@@ -79,5 +79,24 @@ async def _round_trips(ex: Executor, scale: float) -> list[Figure]:
             result = await ex.run(script, language="javascript")
             assert result.status == "completed", result
             samples += [b - a for a, b in pairwise(arrivals)]
-        figures.append(latency("bridge", f"round trip, {label} both ways", samples, unit="µs", target=target))
+        figure = latency("bridge", f"round trip, {label} both ways", samples, unit="µs", target=target)
+        figures.append(figure.of_series("round trip, by bytes each way", size))
+    for at_once in (1, 2, 8, 32):
+        figures.append((await _at_once(ex, at_once, scale)).of_series("a call, by calls at once", at_once))
     return figures
+
+
+async def _at_once(ex: Executor, at_once: int, scale: float) -> Figure:
+    """Time per call when so many are on their way at a time."""
+    rounds = max(5, int(100 * scale))
+    script = (
+        f"for (let i = 0; i < {rounds}; i++)"
+        f" await Promise.all([...Array({at_once})].map(() => {ECHO}({{v: 'x'.repeat(100)}}))); 1"
+    )
+    samples: list[float] = []
+    for _ in range(5):
+        started = time.perf_counter()
+        result = await ex.run(script, language="javascript", budgets={"bridge_calls": 10_000})
+        assert result.status == "completed", result
+        samples.append((time.perf_counter() - started) / rounds / at_once)
+    return latency("bridge", f"a call when {at_once} are made at once", samples, unit="µs")

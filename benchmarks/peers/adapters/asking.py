@@ -1,0 +1,90 @@
+"""What every Python adapter is asked, on the command line: PROBE SAMPLES LANGUAGE; one line of JSON is the answer.
+
+An adapter gives a `Sandbox` with the calls below and hands it to `main`. This file imports nothing but the standard
+library: it runs in the environments of the peers.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+WALL_S, MEMORY, CALLS = 1.0, 64 << 20, 50
+
+SCRIPTS = {
+    "javascript": {
+        "one": "1+1",
+        "loop": "(function () { let s = 0; for (let i = 0; i < 1000000; i++) s += i; return s })()",
+        "endless": "for (;;) {}",
+        "swallowing": "for (;;) { try { for (;;) {} } catch (e) {} }",
+        "allocating": "const kept = []; for (;;) kept.push(new Array(10000).fill(1.5))",
+        "doubling": "let s = 'x'; for (;;) s += s",
+        "backtracking": "/(a+)+$/.test('a'.repeat(40) + '!')",
+        "recursing": "const f = () => f(); f()",
+    },
+    "python": {
+        "one": "1 + 1",
+        "loop": "s = 0\nfor i in range(1000000):\n    s += i\ns",
+        "endless": "while True:\n    pass",
+        "swallowing": "while True:\n  try:\n    while True: pass\n  except BaseException: pass",
+        "allocating": "kept = []\nwhile True:\n    kept.append([1.5] * 10000)",
+        "doubling": "s = 'x'\nwhile True:\n    s += s",
+        "backtracking": "import re\nre.match('(a+)+$', 'a' * 40 + '!')",
+        "recursing": "def f():\n    return f()\nf()",
+    },
+}
+
+
+class Sandbox(Protocol):
+    def evaluate(self, source: str) -> Any:
+        """The value of `source` in a new sandbox with the limits above, which is dropped; raises what the peer does."""
+
+    def called(self, count: int) -> float | None:
+        """Seconds that a script in a new sandbox takes for `count` calls, one after another, of a host function that
+        gives its argument back; None where it cannot."""
+
+
+def main(make: Callable[[str], Sandbox]) -> None:
+    probe, samples, language = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    sandbox, scripts = make(language), SCRIPTS[language]
+    answer: dict[str, Any]
+    if probe in ("one", "loop"):
+        sandbox.evaluate(scripts[probe])
+        answer = {"ms": [_timed(lambda: sandbox.evaluate(scripts[probe])) * 1e3 for _ in range(samples)]}
+    elif probe == "bridge":
+        answer = {"us": _bridge(sandbox, samples)}
+    elif probe == "calls":
+        answer = _outcome(lambda: sandbox.called(2000))
+    else:
+        answer = _outcome(lambda: sandbox.evaluate(scripts[probe]))
+    print("\n" + json.dumps(answer), flush=True)
+
+
+def _timed(call: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def _bridge(sandbox: Sandbox, samples: int) -> list[float] | None:
+    """Microseconds a call: the slope between few calls and more, so that making the sandbox is not in it."""
+    found = []
+    for _ in range(samples + 1):
+        few, many = sandbox.called(5), sandbox.called(45)
+        if few is None or many is None:
+            return None
+        found.append((many - few) / 40 * 1e6)
+    return found[1:]
+
+
+def _outcome(call: Callable[[], Any]) -> dict[str, Any]:
+    start = time.perf_counter()
+    try:
+        call()
+        ended = "completed"
+    except BaseException as e:
+        ended = f"{type(e).__name__}: {str(e).strip()[:120]}"
+    return {"ended": ended, "seconds": time.perf_counter() - start}
