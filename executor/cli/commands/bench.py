@@ -144,18 +144,20 @@ def peers(
     from executor.cli import output
 
     harness = _harness()
-    from benchmarks.peers import ALL, compare
+    from benchmarks.peers import ALL
+    from benchmarks.peers.compare import run as compared
+    from benchmarks.peers.compare import tables
 
     for name in only or ():
         if name not in ALL:
             raise InvalidRequest(f"{name[:40]!r} is not a peer", hint=f"use some of {', '.join(ALL)}")
     names = tuple(only or ALL)
-    results = compare.run(names, 0.1 if quick else 1.0, install, lambda line: output.say(f"· {line}", "quiet"))
+    results = compared(names, 0.1 if quick else 1.0, install, lambda line: output.say(f"· {line}", "quiet"))
     harness.write(results, to)
     if json:
         output.print_json(results)
         return
-    for made in compare.tables(results):
+    for made in tables(results):
         output.out.print(made)
     output.say(f"written to {to}", "quiet")
 
