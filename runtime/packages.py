@@ -122,6 +122,9 @@ class Packages:
         loaded = loaded_of(said, ran.logs)
         if loaded is None:
             return ran, None, _result(context, ran, None, budgets)
+        if ran.calls:
+            # Whatever it says of itself: what it fetched was for this caller, and is not to be there for another.
+            loaded = replace(loaded, pure=False)
         return ran, await self._images.put(key, loaded, pages), None
 
     async def _bundle(self, package: PackageSource) -> Bundle:
