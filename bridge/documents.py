@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 
 from bridge.client import Client
@@ -48,6 +49,19 @@ class Documents:
             kept = {"file": str(await anyio.to_thread.run_sync(Path(source).absolute))}
         return await read(source, self._limit), {"document_url": None, "source": kept}
 
+    def others(self, allow_private: Sequence[str]) -> Callable[[str], bytes]:
+        """What fetches the documents that another refers to, for a thread: within their origin, the egress gate, the
+        limit of bytes each, and FETCH_S for all of them."""
+        grant = self._gate.grant((), allow_private)
+        until = anyio.current_time() + FETCH_S
+
+        async def one(text: str) -> bytes:
+            left = until - anyio.current_time()
+            document, _ = await fetch(text, self._client, self._gate, grant, self._limit, seconds=left, elsewhere=False)
+            return document
+
+        return lambda text: anyio.from_thread.run(one, text)
+
     async def check_reach(self, manifest: Manifest, allow_private: Sequence[str]) -> None:
         """Refuse a base URL that could never be called. Raises ImportFailed."""
         grant = self._gate.grant(manifest.reach, allow_private)
@@ -66,24 +80,35 @@ def recorded(source: Any, name: str) -> str | Path:
     )
 
 
-async def fetch(text: str, client: Client, gate: Gate, grant: Grant, limit: int) -> tuple[bytes, str]:
-    """The document at the URL and the URL that it was found at. Every redirect is checked like the first request.
+async def fetch(
+    text: str,
+    client: Client,
+    gate: Gate,
+    grant: Grant,
+    limit: int,
+    *,
+    seconds: float = FETCH_S,
+    elsewhere: bool = True,
+) -> tuple[bytes, str]:
+    """The document at the URL and the URL that it was found at. Every redirect is checked like the first request, and
+    leads to another origin only where it may (`elsewhere`).
 
     Raises ImportFailed.
     """
     try:
-        with anyio.fail_after(FETCH_S):
-            return await _fetch(parse_url(text), client, gate, grant, limit)
+        with anyio.fail_after(seconds):
+            return await _fetch(parse_url(text), client, gate, grant, limit, elsewhere)
     except BadUrl as e:
         why, hint = str(e), None
     except ToolError as e:
         why, hint = e.message, e.hint
     except TimeoutError:
-        why, hint = f"it did not arrive in {FETCH_S:.0f} s", None
+        why, hint = f"it did not arrive in {max(0.0, seconds):.0f} s", None
     raise ImportFailed(f"The document at {text[:200]} cannot be fetched: {why.rstrip('.')}.", hint=hint)
 
 
-async def _fetch(url: Url, client: Client, gate: Gate, grant: Grant, limit: int) -> tuple[bytes, str]:
+async def _fetch(url: Url, client: Client, gate: Gate, grant: Grant, limit: int, elsewhere: bool) -> tuple[bytes, str]:
+    origin = url.origin
     for _ in range(MAX_REDIRECTS + 1):
         here = Grant((reach_of(url),), grant.private)
         gate.check("GET", url, here)
@@ -91,6 +116,8 @@ async def _fetch(url: Url, client: Client, gate: Gate, grant: Grant, limit: int)
         location = next((value for name, value in answer.headers if name == "location"), None)
         if answer.status in REDIRECTS and location is not None:
             url = join_url(url, location)
+            if url.origin != origin and not elsewhere:
+                raise ToolError("egress_denied", "it is redirected to another origin")
             continue
         if answer.status != 200:
             raise ToolError("upstream_error", f"the server answered {answer.status}", status=answer.status)

@@ -113,7 +113,9 @@ class Integrations:
         known = {**config, **remembered}
         integration = rows.KINDS[kind](name)
         # Reading a large document takes seconds, and the event loop has better things to do.
-        manifest = await anyio.to_thread.run_sync(integration.resolve_tools, known | {"document": document})
+        manifest = await anyio.to_thread.run_sync(
+            integration.resolve_tools, known | {"document": document, "fetch": self._documents.others(private)}
+        )
         await self._documents.check_reach(manifest, private)
         return integration, known, manifest
 

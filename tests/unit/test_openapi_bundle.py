@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from catalog.kinds.openapi import OpenApi
+from bridge.wire.errors import ImportFailed
+from catalog.kinds.openapi import OpenApi, bundle
 from catalog.model import Manifest, ToolSpec
-from tests.unit.upstream import call, document, operation, parameter, toolbox, upstream
+from tests.unit.upstream import Seen, call, document, operation, parameter, redirect, response, toolbox, upstream
 
 pytestmark = pytest.mark.anyio
 
@@ -195,3 +196,61 @@ def test_the_operator_chooses_among_the_servers(chosen: dict[str, Any], base: st
     open_ = set(only(manifest).input_schema["properties"])  # type: ignore[index]
     assert open_ == {"server", "server_variables"} - set(chosen)
     assert len(manifest.reach) == (1 if "server" in chosen else 2)
+
+
+async def test_a_document_from_a_url_is_read_with_those_of_its_origin_that_it_refers_to() -> None:
+    async with upstream() as server, toolbox(allow_private=["127.0.0.1"]) as box:
+        pet = {"type": "object", "properties": {"mother": {"$ref": "pet.json"}, "kind": {"$ref": "/kinds#/kinds/k"}}}
+        body = {"$ref": f"{server.base}/api/schemas/pet.json"}
+        server.reply("/api/openapi.json", document({"/x": {"$ref": "paths/x.yaml"}}, server.base))
+        server.reply("/api/paths/x.yaml", {"post": operation(body=body)})
+        server.reply("/api/schemas/pet.json", pet)
+        server.answers["/kinds"] = response(b"kinds: {k: {enum: [cat]}}\nback: {$ref: '/api/schemas/pet.json'}\n")
+        report = await box.add_openapi("api", f"{server.base}/api/openapi.json")
+        assert (report.tools, report.diagnostics) == (["api.org.main.op"], [])
+        assert sorted(one.target for one in server.seen) == [
+            "/api/openapi.json",
+            "/api/paths/x.yaml",
+            "/api/schemas/pet.json",
+            "/kinds",
+        ]
+        told = box.describe("api.org.main.op", schemas=True)
+        assert '"cat"' in json.dumps(told["input_schema"])
+        server.answers["/api/paths/x.yaml"] = response(
+            {"post": operation(body=body), "get": operation(operationId="more")}
+        )
+        assert [one["tool"] for one in (await box.refresh("api")).added] == ["more"]
+
+
+@pytest.mark.parametrize("how", ["elsewhere", "redirect", "missing", "garbage", "metadata"])
+async def test_what_a_document_refers_to_elsewhere_is_reported_and_not_fetched(how: str) -> None:
+    """SSRF-01: no reference, and no redirect of one, leads to another origin."""
+    async with upstream() as server, upstream() as other, toolbox(allow_private=["127.0.0.1"]) as box:
+        other.reply("/secret", {"type": "string"})
+        targets = {"elsewhere": f"{other.base}/secret", "metadata": "http://169.254.169.254/latest"}
+        paths = {
+            "/x": {"post": operation(body={"$ref": targets.get(how, "part.json")})},
+            "/y": {"get": operation(operationId="fine")},
+        }
+        server.reply("/openapi.json", document(paths, server.base))
+        parts = {"redirect": redirect(f"{other.base}/secret"), "garbage": response(b"<html>")}
+        server.answers["/part.json"] = parts.get(how, response({}, status=404))
+        report = await box.add_openapi("api", f"{server.base}/openapi.json")
+        assert "api.org.main.fine" in report.tools
+        assert "is not read" in report.diagnostics[0].message
+        assert other.seen == []
+
+
+async def test_a_document_that_refers_to_ever_more_others_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundle, "MAX_FETCHED", 20)
+    async with upstream() as server, toolbox(allow_private=["127.0.0.1"]) as box:
+
+        async def endless(seen: Seen, reader: Any, writer: Any) -> None:
+            number = int(seen.target.removeprefix("/part"))
+            writer.write(response({"properties": {"next": {"$ref": f"/part{number + 1}"}}}))
+
+        server.answers["*"] = endless
+        server.reply("/openapi.json", document({"/x": {"post": operation(body={"$ref": "/part1"})}}, server.base))
+        with pytest.raises(ImportFailed, match="more than 20 others"):
+            await box.add_openapi("api", f"{server.base}/openapi.json")
+        assert len(server.seen) == 21

@@ -1,23 +1,26 @@
 """Documents of several parts as one: other files beside the document, and schemas that are named by `$id` or `$anchor`.
 
 Every reference that is no pointer into the document becomes one; the files that it leads to stand under `x-files`.
-Only files in the document's own folder and below are read, and nothing is ever fetched.
+Of a document in a file, those in its folder and below are read; of one from a URL, those of the same origin, by whoever
+may fetch them. Each is read once, so that circles end.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote, unquote, urldefrag, urljoin
+from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
 
 from bridge.wire.errors import ImportFailed
 from catalog.kinds.openapi import reader
 from catalog.model import Diagnostic
 
 MAX_FILES: Final = 5000
+MAX_FETCHED: Final = 500
+"""Documents that are fetched for one."""
 MAX_BYTES: Final = 128 * 1024 * 1024
 FILES: Final = "x-files"
 
@@ -51,6 +54,8 @@ _NAMES: Final = frozenset(
 )
 """Keys whose values map names to things: a property may be called `default`."""
 
+Fetch = Callable[[str], bytes]
+"""Gives the document at a URL, of any thread but the event loop's. Raises ImportFailed."""
 _Spot = tuple[str, ...]
 
 
@@ -62,9 +67,10 @@ class _Ref(NamedTuple):
 
 
 def whole(
-    root: dict[str, Any], source: Any, *, url: str | None, file: Path | None
+    root: dict[str, Any], source: Any, *, url: str | None, file: Path | None, fetch: Fetch | None = None
 ) -> tuple[dict[str, Any], list[Diagnostic]]:
-    """`root` with every reference a pointer into it, and what could not be read. `source` is what it was read from.
+    """`root` with every reference a pointer into it, and what could not be read. `source` is what it was read from;
+    without `fetch`, no other URL is.
 
     Raises ImportFailed when the files are more than are read.
     """
@@ -77,7 +83,7 @@ def whole(
         root = deepcopy(root)
     else:
         return root, []
-    return _Bundle(root, url, file).done()
+    return _Bundle(root, url, file, fetch).done()
 
 
 def _foreign(root: Any) -> bool:
@@ -97,8 +103,9 @@ def _foreign(root: Any) -> bool:
 
 
 class _Bundle:
-    def __init__(self, root: dict[str, Any], url: str | None, file: Path | None) -> None:
+    def __init__(self, root: dict[str, Any], url: str | None, file: Path | None, fetch: Fetch | None) -> None:
         self._root = root
+        self._fetch = fetch if url is not None else None
         self._folder = file.parent.resolve() if file is not None else None
         self._home = url or _FOLDER + quote(file.name if file is not None else "openapi.json")
         self._places: dict[str, _Spot] = {self._home: ()}
@@ -149,23 +156,35 @@ class _Bundle:
         return base
 
     def _load(self, uri: str, spot: _Spot) -> None:
-        """Read the file that `uri` names, if it is one of this document's folder."""
-        if uri in self._places or self._folder is None or not uri.startswith("https://document.invalid/"):
+        """Read what `uri` names, if it is a file of this document's folder, or of its origin."""
+        in_folder = uri.startswith("https://document.invalid/")
+        if uri in self._places or uri in self._told or (self._folder if in_folder else self._fetch) is None:
             return
-        name = unquote(uri.removeprefix(_FOLDER))
+        name = unquote(uri.removeprefix(_FOLDER)) if in_folder else uri
         self._places[uri] = (FILES, name)
         try:
-            if not uri.startswith(_FOLDER) or ".." in name.split("/"):
+            if in_folder and (not uri.startswith(_FOLDER) or ".." in name.split("/")):
                 raise _Unread("it is not in the folder of the document")
-            self._files[name] = self._read(name)
+            self._files[name] = self._parsed(self._read(name) if in_folder else self._fetched(uri))
         except _Unread as e:
             del self._places[uri]
-            where = reader.pointer(*spot)
-            self._told.setdefault(uri, Diagnostic(where, f"the file {name[:200]!r} is not read: {e}"))
+            where, what = reader.pointer(*spot), "the file " if in_folder else ""
+            self._told[uri] = Diagnostic(where, f"{what}{name[:200]!r} is not read: {e}")
             return
         self._walk(self._files[name], uri, (FILES, name))
 
-    def _read(self, name: str) -> Any:
+    def _fetched(self, uri: str) -> bytes:
+        assert self._fetch is not None
+        if _origin(uri) != _origin(self._home):
+            raise _Unread("it is not of the origin that the document came from")
+        if len(self._files) >= MAX_FETCHED:
+            raise ImportFailed(f"The document refers to more than {MAX_FETCHED} others.")
+        try:
+            return self._fetch(uri)
+        except ImportFailed as e:
+            raise _Unread(e.message.rstrip(".")) from None
+
+    def _read(self, name: str) -> bytes:
         assert self._folder is not None
         if not name.lower().endswith(_SUFFIXES) or any(part.startswith(".") for part in name.split("/")):
             raise _Unread("it is not a JSON or YAML file")
@@ -173,9 +192,11 @@ class _Bundle:
             path = (self._folder / name).resolve()
             if not path.is_relative_to(self._folder) or not path.is_file():
                 raise _Unread("there is no such file in the folder of the document")
-            data = path.read_bytes()
+            return path.read_bytes()
         except (OSError, ValueError):
             raise _Unread("it cannot be read") from None
+
+    def _parsed(self, data: bytes) -> Any:
         self._bytes += len(data)
         if len(self._files) >= MAX_FILES or self._bytes > MAX_BYTES:
             raise ImportFailed(f"The document has more than {MAX_FILES} files or {MAX_BYTES >> 20} MiB of them.")
@@ -210,6 +231,13 @@ class _Bundle:
             else:
                 return False
         return True
+
+
+def _origin(url: str) -> tuple[str, str]:
+    """Scheme and authority, which two URLs of one origin spell alike: a port that goes without saying is not said."""
+    parts = urlsplit(url)
+    scheme, authority = parts.scheme.lower(), parts.netloc.lower()
+    return scheme, authority.removesuffix({"http": ":80", "https": ":443"}.get(scheme, " "))
 
 
 class _Unread(Exception):

@@ -20,7 +20,7 @@ MAX_DIAGNOSTICS: Final = 1000
 
 class OpenApi:
     """Configuration: `document` (bytes, text or an object), `base_url`?, `document_url`?, `server`?,
-    `server_variables`?."""
+    `server_variables`?; and `fetch`, which gives the documents that one from a URL refers to."""
 
     kind = "openapi"
 
@@ -35,7 +35,9 @@ class OpenApi:
         _check(root)
         kept = config.get("source")
         file = kept.get("file") if isinstance(kept, Mapping) else None
-        root, unread = bundle.whole(root, source, url=url, file=Path(file) if file is not None else None)
+        root, unread = bundle.whole(
+            root, source, url=url, file=Path(file) if file is not None else None, fetch=config.get("fetch")
+        )
         if "openapi" not in root:
             root = swagger.upgraded(root, url)
         servers = Servers(
