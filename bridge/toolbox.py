@@ -20,6 +20,8 @@ from bridge.documents import Documents
 from bridge.egress import Gate, Grant, Named
 from bridge.explain import explain
 from bridge.mcp.servers import Servers
+from bridge.npm.installer import Installer, Progress
+from bridge.npm.settings import NpmSettings
 from bridge.oauth.accounts import OAuth
 from bridge.oauth.clients import checked_scopes
 from bridge.oauth.flows import Callback
@@ -225,6 +227,10 @@ class Toolbox(Upstreams):
             grant = self._gate.grant(installed.reach, installed.config.get("allow_private", ()))
             known = self._grants[installed.name] = (installed, grant)
         return known[1]
+
+    def installer(self, settings: NpmSettings, progress: Progress | None = None) -> Installer:
+        """What installs npm packages through this gate; whoever asked for it closes it. Raises ConfigError."""
+        return Installer(settings, self._client, self._gate, progress=progress)
 
     # Discovery
 

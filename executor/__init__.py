@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from executor.config import Config
     from executor.executor import Executor
+    from executor.packages import ToolAnswer
     from executor.scoped import Scoped
     from runtime.results import RunEvent, RunPage, RunRecord, RunResult, StoredResult
 
@@ -59,6 +60,7 @@ _HOMES: Final[dict[str, str]] = {
     "Scoped": "executor.scoped",
     "StorageFull": _ERRORS,
     "StoredResult": _RESULTS,
+    "ToolAnswer": "executor.packages",
     "ToolError": _ERRORS,
     "Unauthorized": _ERRORS,
 }
@@ -85,6 +87,7 @@ __all__ = [
     "Scoped",
     "StorageFull",
     "StoredResult",
+    "ToolAnswer",
     "ToolError",
     "Unauthorized",
 ]

@@ -8,16 +8,23 @@ from pathlib import Path
 from typing import Any, Final
 
 import executor
+from bridge.npm.installer import Installer
+from bridge.npm.settings import NpmSettings
 from bridge.secrets.server import ServerSettings
 from bridge.toolbox import Toolbox, ToolboxSettings
 from bridge.wire.errors import ConfigError
 from catalog import semantic
+from catalog.kinds.npm.limits import Limits
 from catalog.ranking import Ranker
 from catalog.vectors import SqliteVectors
-from executor import running
+from executor import npm_client, running
 from executor.config import Config
 from executor.keys import Keyring
+from executor.packages import Packages
+from guest import images
+from runtime.direct import Direct
 from runtime.dispatcher import Dispatcher, DispatcherSettings
+from runtime.packages import Packages as Runner
 from runtime.runs import Runs
 from runtime.store.runs import Retention
 from runtime.store.store import Store
@@ -28,7 +35,8 @@ LANGUAGES: Final = ("typescript", "javascript", "python")
 class Parts:
     """What an Executor is made of. `close` ends the runs; leaving `assemble` ends everything."""
 
-    def __init__(self, store: Store, dispatcher: Dispatcher, toolbox: Toolbox, runs: Runs) -> None:
+    def __init__(self, store: Store, dispatcher: Dispatcher, toolbox: Toolbox, runs: Runs, packages: Packages) -> None:
+        self.packages = packages
         self.store = store
         self.dispatcher = dispatcher
         self.toolbox = toolbox
@@ -38,6 +46,7 @@ class Parts:
     async def close(self) -> None:
         """Refuse new runs, cancel what runs, record it, stop the workers, close the store. Safe to call again."""
         await self.runs.close()
+        await self.packages.aclose()
         await self.dispatcher.aclose()
         await self.toolbox.aclose()
         await self.store.close()
@@ -89,13 +98,46 @@ async def assemble(home: str | Path | None, config: Config | None, *, take_up: b
                 max_denials=settings.max_denials,
                 take_up=take_up,
             )
-            parts = Parts(store, dispatcher, toolbox, runs)
+            packages = _packages(settings, store, dispatcher, toolbox)
+            parts = Parts(store, dispatcher, toolbox, runs, packages)
             try:
                 yield parts
             finally:
                 await parts.close()
     finally:
         await store.close()
+
+
+def _packages(settings: Config, store: Store, dispatcher: Dispatcher, toolbox: Toolbox) -> Packages:
+    folder = settings.npm_cache or images.cache_dir() / "packages"
+    limits = Limits(
+        packed=settings.npm_packed_bytes,
+        unpacked=settings.npm_unpacked_bytes,
+        files=settings.npm_files,
+        packages=settings.npm_packages,
+    )
+
+    async def opened() -> Installer:
+        url = settings.npm_registry or await npm_client.registry(folder, images.cache_dir() / "tools")
+        return toolbox.installer(
+            NpmSettings(
+                registry=url,
+                folder=folder,
+                allow=settings.npm_allow,
+                deny=settings.npm_deny,
+                min_age_s=settings.npm_min_age_days * 86_400,
+                sha1=settings.npm_sha1,
+                timeout_s=settings.npm_timeout_s,
+                cache_bytes=settings.npm_cache_bytes,
+                limits=limits,
+            )
+        )
+
+    runner = Runner(dispatcher, toolbox.proxy, lambda: Direct(store.runs))
+    budgets = settings.budget_policy().resolve(
+        {"wall_ms": settings.package_wall_ms, "fuel": settings.package_fuel}, "node"
+    )
+    return Packages(opened, runner, budgets)
 
 
 def _retention(settings: Config) -> Retention:

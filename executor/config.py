@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from bridge.wire.errors import ConfigError
 from catalog.origin import parse_url
@@ -76,6 +76,21 @@ class Config(BaseModel):
     secret_cache_s: float = Field(1.0, ge=0, le=300, description="seconds that their answers are kept")
     http_programs: bool = Field(False, description="allow MCP servers that are programs here to be added over HTTP")
     http_references: tuple[str, ...] = Field((), description="references that may be named over HTTP, * for any text")
+    api_key: SecretStr | None = Field(None, description="the bearer key of /execute-tool, and of nothing else")
+    npm_registry: str | None = Field(None, description="URL of the npm registry; else the one that npm uses here")
+    npm_cache: Path | None = Field(None, description="folder of downloaded packages; else in the user's cache folder")
+    npm_cache_bytes: int = Field(4 * 1024**3, ge=0, description="bytes of packages above which old ones go")
+    npm_allow: tuple[str, ...] | None = Field(None, description="the only npm packages that may be asked for")
+    npm_deny: tuple[str, ...] = Field((), description="npm packages that are never installed")
+    npm_min_age_days: float = Field(0.0, ge=0, description="days that a version must have been published")
+    npm_sha1: bool = Field(False, description="accept packages of which the registry states a SHA-1 only")
+    npm_timeout_s: float = Field(60.0, gt=0, le=600, description="seconds that installing a package may take")
+    npm_packed_bytes: int = Field(16 * 1024**2, ge=1024, description="bytes of one package's archive")
+    npm_unpacked_bytes: int = Field(64 * 1024**2, ge=1024, description="bytes of one package's files")
+    npm_files: int = Field(5_000, ge=1, description="files of one package")
+    npm_packages: int = Field(400, ge=1, description="packages of one install")
+    package_wall_ms: int = Field(120_000, ge=1, description="milliseconds that a package's tool may take")
+    package_fuel: int = Field(200_000_000_000, ge=1, description="instructions that a package's tool may take")
     budgets: dict[str, int] = Field(default_factory=dict, description="defaults of budgets")
     ceilings: dict[str, int] = Field(default_factory=dict, description="ceilings of budgets")
     user_budgets: dict[str, int] = Field(default_factory=dict, description="the inner scope's defaults, which win")

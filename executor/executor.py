@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from catalog.model import SideEffect
     from executor.config import Config
     from executor.keys import Keyring
+    from executor.packages import ToolAnswer
 
 
 class Executor(Scoped):
@@ -181,6 +182,34 @@ class Executor(Scoped):
             side_effect=side_effect,
             idempotent=idempotent,
         )
+
+    async def execute_tool(
+        self,
+        package: str,
+        name: str,
+        *,
+        version: str = "latest",
+        params: Mapping[str, Any] | None = None,
+        env: Mapping[str, str] | None = None,
+        principal: str = "sdk",
+        door: Door = "sdk",
+    ) -> ToolAnswer:
+        """Run the export `name` of an npm package as a tool, in an isolate of its own.
+
+        `version` is a version, a range or a dist-tag; the package is installed when it is first asked for. `params` are
+        what the tool's `execute` gets, `env` what the package finds in `process.env` in this call and no other. Its
+        `fetch` goes where an operator granted it. A package or a tool that fails is an answer, with one of the codes of
+        the TPMJS protocol. Raises InvalidRequest for parameters that cannot be given, and Overloaded.
+        """
+        from executor.packages import ToolAsked
+
+        asked = ToolAsked(package, name, version, params or {}, env or {})
+        return await self._parts.packages.execute(asked, principal=principal, door=door)
+
+    @property
+    def package_wall_ms(self) -> int:
+        """How long the tool of a package may take, in milliseconds."""
+        return self._parts.packages.wall_ms
 
     async def add_openapi(
         self,

@@ -113,6 +113,13 @@ def error_answer(error: ExecutorError, *, close: bool = False) -> Response:
     return json_answer({"error": error.as_dict()}, status_of(error), headers)
 
 
+def unknown_path(*, close: bool = False) -> Response:
+    """The answer for a path that there is not."""
+    error = {"code": "not_found", "message": "there is nothing at this path"}
+    headers = {"connection": "close"} if close else None
+    return json_answer({"success": False, "error": error}, 404, headers)
+
+
 def internal_answer(correlation_id: str, *, close: bool = False) -> Response:
     """The answer to a request that hit a defect. Nothing of the defect leaves; the id finds it in the log."""
     error = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
-from executor.http import openapi
+from executor.http import openapi, tpmjs
 from executor.http.edge import Edge
 from executor.http.mcp import McpEndpoint, door_of
 from executor.http.metrics import Metrics
@@ -20,6 +20,7 @@ from executor.http.routes.policies import Policies
 from executor.http.routes.runs import Runs
 from executor.http.routes.toolkits import Toolkits
 from executor.http.routes.tools import Tools
+from executor.http.routes.tpmjs import Tpmjs
 from executor.http.settings import EdgeSettings
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def operations_of(executor: Executor, metrics: Metrics) -> list[Operation]:
         *OAuth(executor).operations(),
         *Policies(executor).operations(),
         *Toolkits(executor).operations(),
+        *Tpmjs(executor).operations(),
         *Meta(executor, metrics, document).operations(),
     ]
     return operations
@@ -49,8 +51,10 @@ def build_app(executor: Executor, settings: EdgeSettings) -> App:
     """The ASGI application that serves `executor`; whoever opened the executor closes it, after the application."""
     metrics = Metrics()
     mcp = McpEndpoint(door_of(executor))
+    served = routes_of(operations_of(executor, metrics))
     routes = [
-        *routes_of(operations_of(executor, metrics)),
+        *served,
+        *(Route(tpmjs.PREFIX + one.path, one.endpoint, methods=None) for one in served if one.path in tpmjs.PATHS),
         *(Route(path, mcp, methods=None) for path in ("/mcp", "/mcp/{toolkit}")),
     ]
     router = Router(routes, redirect_slashes=False)

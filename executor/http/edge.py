@@ -5,6 +5,7 @@ time before anything behind it sees it. The order of the checks is the order of 
 from __future__ import annotations
 
 import asyncio
+import hmac
 import re
 import secrets
 import time
@@ -27,13 +28,14 @@ from bridge.wire.errors import (
     PayloadTooLarge,
     UnsupportedMediaType,
 )
-from executor.http import strictjson
+from executor.http import strictjson, tpmjs
 from executor.http.answers import (
     MethodNotAllowed,
     MisdirectedRequest,
     RequestTimeout,
     error_answer,
     internal_answer,
+    unknown_path,
 )
 from executor.http.auth import Doorkeeper
 from executor.http.metrics import Metrics
@@ -44,7 +46,18 @@ log = structlog.get_logger("executor.http")
 
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS")
 WITH_BODY: Final = frozenset({"POST", "PUT"})
-PUBLIC: Final = frozenset({"/health", "/healthz", "/oauth/begin", "/oauth/callback", "/oauth/client.json"})
+PUBLIC: Final = frozenset(
+    {
+        "/health",
+        "/healthz",
+        "/info",
+        "/api/health",
+        "/api/info",
+        "/oauth/begin",
+        "/oauth/callback",
+        "/oauth/client.json",
+    }
+)
 """Paths that answer without a key."""
 ADMITTED: Final = "executor.admitted"
 INERT: Final = {
@@ -112,11 +125,14 @@ class Edge:
         began = time.perf_counter()
         status = 0
 
+        own = tpmjs.of_protocol(scope["path"]) is not None
+
         async def watched_send(message: MutableMapping[str, Any]) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 said = {name for name, _ in message["headers"]}
                 added = [pair for pair in INERT.items() if pair[0] not in said]
+                added += tpmjs.CORS if own else []
                 message = message | {"headers": [*message["headers"], *added]}  # type: ignore[operator]
             await send(message)
             if message["type"] == "http.response.start":
@@ -132,19 +148,27 @@ class Edge:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
         """Let the application answer; what is returned is the answer to give in its place."""
         request = _Request(scope, receive)
+        refusal = tpmjs.refusal if request.of_protocol == tpmjs.EXECUTE else error_answer
         try:
             scope[ADMITTED] = await self._admit(request)
+            if request.method == "OPTIONS" and request.of_protocol is not None:
+                return Response(status_code=200)
             await self.app(scope, receive, send)
         except ClientGone:
             return None
         except ExecutorError as e:
-            return error_answer(e, close=request.unread)
+            return refusal(e, close=request.unread)
         except HTTPException as e:
-            return error_answer(_translate(e), close=request.unread)
+            if e.status_code == 404:
+                # An unknown path is the protocol's to refuse too: its form has all that ours has.
+                return unknown_path(close=request.unread)
+            return refusal(_translate(e), close=request.unread)
         except Exception:
             correlation_id = f"err_{secrets.token_hex(8)}"
             # Text made here: a formatter that shows local variables would show the request's key.
             log.error("a request failed", correlation_id=correlation_id, exception=traceback.format_exc())
+            if refusal is tpmjs.refusal:
+                return tpmjs.defect(correlation_id, close=request.unread)
             return internal_answer(correlation_id, close=request.unread)
         return None
 
@@ -152,7 +176,8 @@ class Edge:
         request.check_method_and_path()
         request.check_framing()
         request.check_host(self.settings)
-        request.check_origin(self.settings)
+        if not self._open_to_pages(request):
+            request.check_origin(self.settings)
         principal, known, access = await self._principal(request)
         request.check_format()
         if not request.has_body:
@@ -166,8 +191,20 @@ class Edge:
         body = strictjson.loads(data, max_nodes=nodes or strictjson.MAX_NODES) if data else NO_BODY
         return Admitted(principal, known, access, body, _BYTES.search(data) is not None)
 
+    def _open_to_pages(self, request: _Request) -> bool:
+        """Whether a page from anywhere may ask: where a key is needed, or nothing can be done."""
+        guarded = self.settings.require_key or self.settings.tool_key is not None
+        return request.of_protocol is not None and (
+            guarded or request.of_protocol != tpmjs.EXECUTE or request.method == "OPTIONS"
+        )
+
     async def _principal(self, request: _Request) -> tuple[str, bool, Access]:
-        if not self.settings.require_key:
+        if request.of_protocol is not None and request.method == "OPTIONS":
+            return "anonymous", False, Access("none")
+        tool_key = self.settings.tool_key if request.of_protocol is not None else None
+        if tool_key is not None and request.presents(tool_key):
+            return "tpmjs", True, Access("run" if request.of_protocol == tpmjs.EXECUTE else "none")
+        if not self.settings.require_key and (tool_key is None or request.of_protocol != tpmjs.EXECUTE):
             return "anonymous", True, Access()
         if request.scope["path"] in PUBLIC and b"authorization" not in request.headers:
             return "anonymous", False, Access("none")
@@ -206,6 +243,13 @@ class _Request:
         self.length = int(length[0]) if length else None
         self.has_body = bool(self.length) or b"transfer-encoding" in self.headers
         self.unread = self.has_body
+        self.of_protocol = tpmjs.of_protocol(scope["path"])
+
+    def presents(self, key: str) -> bool:
+        """Whether the request has exactly this bearer key."""
+        values = self.headers.get(b"authorization", [])
+        scheme, _, given = values[0].partition(b" ") if len(values) == 1 else (b"", b"", b"")
+        return hmac.compare_digest(given, key.encode()) and scheme.lower() == b"bearer"
 
     def check_method_and_path(self) -> None:
         """One spelling for each path, so that what is authorised and what is routed cannot differ."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from executor.http.models import Asked, Name, Scope, Text, Told
 from runtime.budgets import TABLE
@@ -357,3 +357,36 @@ class ToolkitList(Told):
 class Health(Told):
     status: str
     isolation: dict[str, Any]
+    protocolVersion: str = Field(description="Of the TPMJS executor protocol.")
+    implementationVersion: str
+
+
+class ToolRequest(BaseModel):
+    """Fields that are not known are passed over, as the TPMJS protocol has it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    packageName: str = Field(min_length=1, max_length=512)
+    name: str = Field(min_length=1, max_length=512, description="The export.")
+    version: str | None = Field(default="latest", max_length=512, description="A version, a range or a dist-tag.")
+    params: dict[str, Any] | None = Field(default=None, description="The argument of the tool's execute.")
+    env: dict[str, str] | None = Field(default=None, description="What the package finds in process.env.")
+
+
+class ToolFailure(Told):
+    code: str
+    message: str
+
+
+class ToolOutcome(Told):
+    success: bool
+    output: Any = None
+    error: ToolFailure | None = None
+    executionTimeMs: int
+
+
+class ExecutorInfo(Told):
+    name: str
+    version: str
+    protocolVersion: str
+    capabilities: dict[str, Any]

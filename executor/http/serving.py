@@ -10,7 +10,7 @@ import resource
 import signal
 import threading
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -39,7 +39,7 @@ _log = structlog.get_logger("executor.serve")
 @dataclass(frozen=True, slots=True)
 class ServeSettings:
     """Where to listen and whom to answer. `host` is an address or `localhost`; commands find the server by `home`,
-    browsers at `public_url`."""
+    browsers at `public_url`. `tool_key` is the bearer key of `/execute-tool`."""
 
     host: str = "127.0.0.1"
     port: int = 8321
@@ -48,6 +48,7 @@ class ServeSettings:
     allowed_origins: tuple[str, ...] = ()
     home: Path | None = None
     public_url: str | None = None
+    tool_key: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         try:
@@ -71,7 +72,10 @@ class ServeSettings:
         if self.public_url is not None:
             names.add(parse_url(self.public_url).host.authority)
         return EdgeSettings(
-            require_key=self.require_key, hosts=frozenset(names), origins=frozenset(self.allowed_origins)
+            require_key=self.require_key,
+            hosts=frozenset(names),
+            origins=frozenset(self.allowed_origins),
+            tool_key=self.tool_key,
         )
 
     def reached_at(self, port: int) -> str | None:

@@ -457,7 +457,7 @@ def test_nothing_but_health_is_said_without_a_key(server: Server, path: str) -> 
 def test_health_without_a_key_is_brief(server: Server) -> None:
     """HTTP-33"""
     reply = server.ask("GET", "/health", key=None)
-    assert set(reply.json) == {"status", "isolation"}
+    assert set(reply.json) == {"status", "isolation", "protocolVersion", "implementationVersion"}
     assert set(reply.json["isolation"]) == {"level"}
     assert set(server.ask("GET", "/health").json) > {"status", "isolation"}
 

@@ -62,6 +62,7 @@ async def serve(
         tuple(allowed_origin or ()),
         directory,
         config.public_url,
+        config.api_key.get_secret_value() if config.api_key is not None else None,
     )
     if allow_weak_isolation:
         config = config.with_weak_isolation()

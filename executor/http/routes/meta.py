@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
-from executor.http import schemas
+import executor as product
+from executor.http import schemas, tpmjs
 from executor.http.answers import json_answer
 from executor.http.metrics import Metrics
 from executor.http.operation import Answer, Call, Operation
@@ -28,6 +29,7 @@ class Meta:
         facts = self.executor.health()
         if not call.access.allows("read"):
             facts = {"status": facts["status"], "isolation": {"level": facts["isolation"].get("level")}}
+        facts |= {"protocolVersion": tpmjs.PROTOCOL, "implementationVersion": product.__version__}
         return json_answer(facts, 200 if facts["status"] == "ok" else 503, {"cache-control": "no-store"})
 
     async def show_metrics(self, call: Call) -> Response:
