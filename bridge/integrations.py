@@ -357,7 +357,11 @@ class Integrations:
             installed.name,
             installed.kind,
             [tool.path for tool in tools if not tool.awaits],
-            [*await self.connections.diagnostics(account), *installed.manifest.diagnostics],
+            [
+                *await self.connections.diagnostics(account),
+                *await self.oauth.diagnostics(account),
+                *installed.manifest.diagnostics,
+            ],
             [str(reach) for reach in installed.reach],
             list(installed.config.get("allow_private", ())),
         )

@@ -37,7 +37,7 @@ from bridge.settings import ToolboxSettings
 from bridge.toolkits import MemoryToolkits, Toolkits, ToolkitStore
 from bridge.upstreams import Upstreams
 from bridge.view import Narrowing
-from bridge.wire.errors import Conflict
+from bridge.wire.errors import Conflict, ImportFailed
 from catalog import address, rows
 from catalog.model import AddReport, Connection, Tool
 from catalog.ranking import Ranker
@@ -175,7 +175,8 @@ class Toolbox(Upstreams):
     async def finish_authorization(
         self, came: Callback, *, principal: str | None, browser: str | None = None
     ) -> dict[str, Any]:
-        """End a sign-in with what came back: `{connection, oauth}`. See `Flows.finish`. Raises InvalidRequest,
+        """End a sign-in with what came back: `{connection, oauth}`, with the `tools` of an MCP server that can
+        be asked for them only now, or the `problem` of doing so. See `Flows.finish`. Raises InvalidRequest,
         Forbidden, Conflict, ToolError."""
         flows = self.oauth.flows
         account, scopes = await flows.finish(came, principal=principal, browser=browser, private=self._begun_with)
@@ -188,7 +189,12 @@ class Toolbox(Upstreams):
                 if account != current:
                     await self._catalog.put_connection(rows.row_of_connection(account, time.time()))
                     installed.connections[key] = account
-        return {"connection": account.label, "oauth": await self.oauth.state(account)}
+        facts = {"connection": account.label, "oauth": await self.oauth.state(account)}
+        try:
+            tools = await self.listed_first(account)
+        except ImportFailed as e:
+            return facts | {"problem": e.message}
+        return facts if tools is None else facts | {"tools": tools}
 
     def _begun_with(self, account: Connection) -> tuple[Named, ...]:
         """Raises Conflict when the account is not any more what somebody began to sign in to."""

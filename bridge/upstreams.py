@@ -20,7 +20,7 @@ from bridge.mcp.servers import Servers, Upstream
 from bridge.mcp.session import Listed
 from bridge.oauth.accounts import OAuth
 from bridge.outbound import Passage, ToolCaller
-from bridge.refresh import refreshed
+from bridge.refresh import RefreshReport, refreshed
 from bridge.rules import Rules
 from bridge.wire.errors import Forbidden, ImportFailed, InvalidRequest, ToolError
 from catalog import rows
@@ -90,10 +90,16 @@ class Upstreams(Integrations):
         if url is not None:
             await self._documents.check_reach(there, allow_private)
         asked = (auth, secret, probe) != _NOTHING
-        account = self.connections.account(there, (name, scope, connection), auth, secret, None)
+        nothing = Installed(rows.KINDS["mcp"](name), config, there, time.time())
+        account = await self._account(nothing, (scope, connection), auth, secret, None)
         known = await self._account_of(name, scope, connection, host=host, where=there)
         account = account if known is None or asked else known
         account = account if known is not None and not asked else changed(account, reach=(where,))
+        if await self.oauth.diagnostics(account):
+            # Only who has signed in is told what there is: it is listed then.
+            empty = nothing.integration.resolve_tools(config | {"listing": {"tools": []}})
+            made = Installed(nothing.integration, config | {"unlisted": True}, empty, nothing.created_at)
+            return await self._install(made, account, replace=replace, host=host, asked=asked)
         integration, config, manifest = await self._listed(name, config, account, host=host)
         self.connections.account(manifest, (name, scope, connection), None, None, probe)
         account = changed(account, probe=probe or account.probe)
@@ -129,16 +135,43 @@ class Upstreams(Integrations):
             await self._servers.drop(name, account.scope, account.name)
             said = texts.cleaned(self._servers.last_words.pop(upstream.key, "")[-MAX_SAID:], MAX_SAID)
             words = f" It said: {said}" if said and host else ""
-            raise ImportFailed(f"The tools of {name} cannot be listed: {e.message}{words}", hint=e.hint) from None
+            hint = e.hint
+            if e.status == 401 and not account.placements:
+                hint = "It wants to know who asks: add it with --oauth to sign in, or with a token (--bearer)."
+            raise ImportFailed(f"The tools of {name} cannot be listed: {e.message}{words}", hint=hint) from None
         return await self._made(name, config, listed)
 
     async def _made(
         self, name: str, config: Mapping[str, Any], listed: Listed
     ) -> tuple[Integration, dict[str, Any], Manifest]:
         integration = rows.KINDS["mcp"](name)
-        found = dict(config) | {"era": listed.era}
+        found = {key: value for key, value in config.items() if key != "unlisted"} | {"era": listed.era}
         manifest = await anyio.to_thread.run_sync(integration.resolve_tools, found | {"listing": listed.as_config()})
         return integration, found, manifest
+
+    async def listed_first(self, account: Connection) -> list[str] | None:
+        """The tools of a server that was added before anybody could ask it for them; None where there is nothing to do.
+        Raises ImportFailed."""
+        await self._servers.drop(account.integration, account.scope, account.name)
+        old = self._registry.installed(account.integration)
+        if old is None or not old.config.get("unlisted"):
+            return None
+        integration, config, manifest = await self._listed(old.name, old.config, account)
+        async with self._changing:
+            if self._registry.installed(old.name) is not old:
+                return None
+            new = Installed(integration, config, manifest, old.created_at, dict(old.connections))
+            await self._catalog.put_integration(await anyio.to_thread.run_sync(rows.row_of, new), [])
+            tools = self._registry.install(new)
+            await self._index(tools)
+        _log.info("integration_listed", integration=old.name, tools=len(tools))
+        return [tool.path for tool in tools]
+
+    async def refresh(self, name: str, source: str | Path | bytes | Mapping[str, Any] | None = None) -> RefreshReport:
+        account = next(iter(self._existing(name).connections.values()), None)
+        if account is not None and self._existing(name).config.get("unlisted"):
+            await self.listed_first(account)
+        return await super().refresh(name, source)
 
     async def _read_again(
         self, old: Installed, source: str | Path | bytes | Mapping[str, Any] | None

@@ -9,13 +9,13 @@ from typing import Any
 from bridge.client import Client
 from bridge.egress import Gate, Named
 from bridge.oauth.flows import Flows
-from bridge.oauth.renewal import Renewal
+from bridge.oauth.renewal import Renewal, sign_in
 from bridge.oauth.servers import Servers
 from bridge.oauth.tokens import Shelf, bound
 from bridge.secrets.local import LocalSecrets
 from bridge.secrets.ports import Secret
 from bridge.secrets.providers import Providers
-from catalog.model import Connection
+from catalog.model import Connection, Diagnostic
 from catalog.registry import Installed
 
 
@@ -68,6 +68,14 @@ class OAuth:
             "failed": tokens.failed or None,
         }
         return {key: value for key, value in facts.items() if value is not None}
+
+    async def diagnostics(self, account: Connection) -> list[Diagnostic]:
+        """That nobody has signed in yet, where a person must."""
+        if account.oauth is None or account.oauth.flow != "authorization_code":
+            return []
+        if (await self.state(account) or {}).get("signed_in"):
+            return []
+        return [Diagnostic("oauth", f"nobody has signed in to {account.label} yet: {sign_in(account)}")]
 
     async def close(self) -> None:
         """Wait for renewals that are under way."""

@@ -284,6 +284,8 @@ class AuthorizeAnswer(Told):
 class FinishAnswer(Told):
     connection: str
     oauth: dict[str, Any]
+    tools: list[str] | None = None
+    problem: str | None = None
 
 
 class ClientDocument(Told):

@@ -210,4 +210,7 @@ def _show(report: dict[str, Any], as_json: bool) -> None:
         output.out.print(Text(f"  private addresses allowed: {', '.join(report['private'])}", style="odd"))
     for each in (report.get("diagnostics") or [])[:10]:
         place, message = (each["where"], each["message"]) if isinstance(each, dict) else (each[0], each[1])
+        if place in ("oauth", "secret"):
+            output.out.print(Text.assemble(("  ! ", "odd"), message))
+            continue
         output.out.print(Text.assemble(("  note ", "odd"), (place, "quiet"), f" {message}"))

@@ -78,6 +78,10 @@ async def connect(
             if not json:
                 scopes = " ".join(done["oauth"].get("scopes") or ())
                 output.say(f"✔ signed in to {done['connection']}{': ' + scopes if scopes else ''}", "good")
+                if "tools" in done:
+                    output.say(f"  {len(done['tools'])} tools: executor tools list --integration {integration}")
+                if "problem" in done:
+                    output.say(f"  ! {done['problem']}", "odd")
     if json:
         output.print_json(report)
 
