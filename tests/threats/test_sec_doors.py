@@ -23,38 +23,15 @@ from urllib.parse import quote
 from bridge.dial import tls_context
 from tests.blackbox.server import Server, cli, environment, serving
 from tests.blackbox.test_worker_lockdown import attempt
+from tests.threats.kit.canaries import leaks, leaks_in, spellings
 
 ENV, LOCAL, FILE = (f"cnry_{digit * 8}0123456789abcdef01234567" for digit in "abc")
 CANARIES = (ENV, LOCAL, FILE)
 
 
-def spellings(secret: str) -> dict[str, bytes]:
-    """The nine encodings of the catalogue, and the secret backwards."""
-    raw = secret.encode()
-    found = {
-        "raw": secret,
-        "reversed": secret[::-1],
-        "hex": raw.hex(),
-        "HEX": raw.hex().upper(),
-        "base64": base64.b64encode(raw).decode()[:-4],
-        "base64+1": base64.b64encode(b"x" + raw)[4:-4].decode(),
-        "base64+2": base64.b64encode(b"xy" + raw)[4:-4].decode(),
-        "base64url": base64.urlsafe_b64encode(raw).decode()[:-4],
-        "url": "".join(f"%{byte:02X}" for byte in raw),
-        "json": "".join(f"\\u{ord(one):04x}" for one in secret),
-        "html": "".join(f"&#{ord(one)};" for one in secret),
-    }
-    return {name: text.encode() for name, text in found.items()}
-
-
 def found_in(data: bytes, where: str) -> list[str]:
     """Every spelling of every canary that shows in `data`."""
-    return [
-        f"{where}: {name} of {secret[:9]}"
-        for secret in CANARIES
-        for name, spelling in spellings(secret).items()
-        if spelling in data
-    ]
+    return leaks(data, where, CANARIES)
 
 
 class Parrot(BaseHTTPRequestHandler):
@@ -208,12 +185,11 @@ def test_no_door_log_record_or_file_shows_a_secret_in_any_spelling(tmp_path: Pat
             shown += (done.stdout + done.stderr).encode()
     assert b"credential_rejected" in answers
     assert b"connection_missing" in shown
-    leaks = found_in(said, "set up") + found_in(answers, "HTTP") + found_in(shown, "CLI")
+    seen = found_in(said, "set up") + found_in(answers, "HTTP") + found_in(shown, "CLI")
     for number, environ in enumerate(workers):
-        leaks += found_in(environ, f"worker {number}")
-    for path in sorted(home.iterdir()):
-        leaks += found_in(path.read_bytes(), path.name)
-    assert leaks == []
+        seen += found_in(environ, f"worker {number}")
+    seen += leaks_in(home, CANARIES)
+    assert seen == []
     assert not keys.exists()
 
 
