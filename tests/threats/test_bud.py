@@ -24,7 +24,6 @@ from tests.blackbox.runs import LIMITS, Inbox, begin, run
 pytestmark = pytest.mark.anyio
 
 ROUNDS = 20
-FAILING = 10_000 if os.environ.get("EXECUTOR_LONG") else 600
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +56,11 @@ async def test_one_trap_ends_the_run_and_its_store_is_not_entered_again(trap: st
         slot.release()
         assert (await run(dispatcher, "", language="honest")).result == b"\x02"
         assert inbox.empty
+
+
+@pytest.fixture
+def failing(long: bool) -> int:
+    return 10_000 if long else 600
 
 
 def descriptors() -> int:
@@ -98,7 +102,7 @@ FAILS = [
 ]
 
 
-async def test_runs_that_fail_at_once_leave_nothing_behind() -> None:
+async def test_runs_that_fail_at_once_leave_nothing_behind(failing: int) -> None:
     """BUD-25"""
     async with Executor.open(config=Config(workers=1)) as ex:
 
@@ -109,7 +113,7 @@ async def test_runs_that_fail_at_once_leave_nothing_behind() -> None:
         for number in range(150):
             await fail(number)
         memory, files, processes = resident_mib(), descriptors(), children()
-        for number in range(FAILING):
+        for number in range(failing):
             await fail(number)
         assert (descriptors(), children().keys()) == (files, processes.keys())
         assert "Z" not in children().values()
@@ -117,14 +121,14 @@ async def test_runs_that_fail_at_once_leave_nothing_behind() -> None:
         assert (await ex.run("1 + 1")).unwrap() == 2
 
 
-async def test_workers_that_die_while_they_start_leave_nothing_behind() -> None:
+async def test_workers_that_die_while_they_start_leave_nothing_behind(failing: int) -> None:
     """BUD-25"""
     boot = frames.pack(frames.Boot(1, frames.BOOT, 0, {}, 1, "process"))
     command = ["/bin/false"]
     for _ in range(3):
         await _stillborn(boot, command)
     files, processes = descriptors(), children()
-    for _ in range(FAILING // 20):
+    for _ in range(failing // 20):
         await _stillborn(boot, command)
     with anyio.fail_after(10):
         while descriptors() > files:  # noqa: ASYNC110 - a transport closes its socket in a later turn of the loop

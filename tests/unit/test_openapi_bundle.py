@@ -224,7 +224,7 @@ async def test_a_document_from_a_url_is_read_with_those_of_its_origin_that_it_re
 
 @pytest.mark.parametrize("how", ["elsewhere", "redirect", "missing", "garbage", "metadata"])
 async def test_what_a_document_refers_to_elsewhere_is_reported_and_not_fetched(how: str) -> None:
-    """SSRF-01: no reference, and no redirect of one, leads to another origin."""
+    """SSRF-53: no reference, and no redirect of one, leads to another origin."""
     async with upstream() as server, upstream() as other, toolbox(allow_private=["127.0.0.1"]) as box:
         other.reply("/secret", {"type": "string"})
         targets = {"elsewhere": f"{other.base}/secret", "metadata": "http://169.254.169.254/latest"}
