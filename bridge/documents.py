@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import anyio
 import anyio.from_thread
@@ -12,14 +12,26 @@ import anyio.to_thread
 
 from bridge.client import Client
 from bridge.egress import Gate, Grant
-from bridge.outbound import MAX_REDIRECTS, REDIRECTS
+from bridge.oauth.accounts import OAuth
+from bridge.outbound import MAX_REDIRECTS, REDIRECTS, Passage
 from bridge.reach import check_reach
+from bridge.secrets.providers import Providers
 from bridge.wire.errors import ImportFailed, InvalidRequest, ToolError
-from catalog.model import Manifest
+from catalog.model import Connection, Manifest
 from catalog.origin import BadUrl, Url, join_url, parse_url, reach_of
 
 FETCH_S: Final = 60.0
 _ACCEPT: Final = [("accept", "application/json, application/yaml, text/yaml, */*;q=0.5")]
+
+
+class Endpoint(NamedTuple):
+    """A GraphQL endpoint, which is asked for its own description by the account that uses it."""
+
+    url: str
+    account: Connection
+
+
+Source = str | Path | bytes | Mapping[str, Any] | Endpoint
 
 
 def is_url(source: str) -> bool:
@@ -29,16 +41,22 @@ def is_url(source: str) -> bool:
 class Documents:
     """Where descriptions of APIs come from, within the egress gate and a limit of bytes."""
 
-    def __init__(self, client: Client, gate: Gate, limit: int) -> None:
+    def __init__(self, client: Client, gate: Gate, limit: int, providers: Providers, oauth: OAuth) -> None:
         self._client = client
         self._gate = gate
         self._limit = limit
+        self._providers = providers
+        self._oauth = oauth
 
     async def open(
-        self, source: str | Path | bytes | Mapping[str, Any], allow_private: Sequence[str]
+        self, source: Source, allow_private: Sequence[str]
     ) -> tuple[bytes | str | Mapping[str, Any], dict[str, Any]]:
         """The document, and what to remember: `document_url`, where a URL led, and `source`, to read it again from; a
         document that was given itself has none. Raises ImportFailed."""
+        if isinstance(source, Endpoint):
+            account = [source.account.scope, source.account.name]
+            remembered = {"document_url": None, "source": {"endpoint": source.url, "account": account}}
+            return await self._introspected(source, allow_private), remembered
         if isinstance(source, str) and is_url(source):
             grant = self._gate.grant((), allow_private)
             document, url = await fetch(source, self._client, self._gate, grant, self._limit)
@@ -61,6 +79,25 @@ class Documents:
             return document
 
         return lambda text: anyio.from_thread.run(one, text)
+
+    async def _introspected(self, source: Endpoint, allow_private: Sequence[str]) -> bytes:
+        from catalog.kinds.graphql import introspection
+        from catalog.kinds.graphql.integration import endpoint
+
+        async def announce() -> None:
+            """It reads, so nothing is recorded first."""
+
+        url = endpoint(source.url)
+        grant = self._gate.grant((reach_of(url, prefix=url.path, methods=("POST",)),), allow_private)
+        passage = Passage(
+            self._client, self._gate, grant, source.account, self._providers, self._oauth, self._limit, announce
+        )
+        passage.deadline = anyio.current_time() + FETCH_S
+        try:
+            with anyio.fail_after(FETCH_S):
+                return await introspection.introspected(url, passage)
+        except TimeoutError:
+            raise ImportFailed(f"The schema of {url.origin} did not arrive in {FETCH_S:.0f} s.") from None
 
     async def check_reach(self, manifest: Manifest, allow_private: Sequence[str]) -> None:
         """Refuse a base URL that could never be called. Raises ImportFailed."""

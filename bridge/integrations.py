@@ -14,7 +14,7 @@ import structlog
 
 from bridge.accounts import Auth, oauth_part
 from bridge.connections import Connections
-from bridge.documents import Documents, recorded
+from bridge.documents import Documents, Source, recorded
 from bridge.oauth import clients
 from bridge.oauth.accounts import OAuth
 from bridge.refresh import Accept, RefreshReport, awaiting, covers, describer, let_in, refreshed, widened
@@ -105,7 +105,7 @@ class Integrations:
         return changed(account, oauth=client)
 
     async def _read(
-        self, kind: str, name: str, config: Mapping[str, Any], source: str | Path | bytes | Mapping[str, Any]
+        self, kind: str, name: str, config: Mapping[str, Any], source: Source
     ) -> tuple[Integration, dict[str, Any], Manifest]:
         """What the document at `source` makes of the integration. Raises ImportFailed."""
         private = config["allow_private"]

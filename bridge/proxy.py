@@ -13,6 +13,7 @@ from typing import Any, Final
 import anyio.to_thread
 import structlog
 
+from bridge.acting import acting, strictest
 from bridge.approvals import Ask, Binder, NeedsApproval
 from bridge.calls import CallContext, CallJournal, CallOutcome, CallRecord, Door
 from bridge.deadline import Deadline
@@ -182,11 +183,15 @@ class ToolProxy:
         if tool.side_effect != "read":
             args, record.idempotent = self._repeats.keyed(tool, args, self._installed(tool), ctx.run_id, record.id)
         await self._validate(ctx, tool, args)
-        decision = self._decide(tool, view, record)
+        if (examine := getattr(integration, "examine", None)) is not None:
+            await examine(tool, args)
+        tool, parts = acting(self._registry, integration, tool, args, view)
+        record.side_effect = tool.side_effect
+        about, decision = self._decide((tool, *parts), view, record)
         if decision.effect == "require_approval":
             ask = self._ask(ctx, record.id, tool, args, decision)
             if approved != ask.binding:
-                raise NeedsApproval(ask) if waits else _unapproved(tool, decision)
+                raise NeedsApproval(ask) if waits else _unapproved(about, decision)
 
         async def announce() -> None:
             if journal is not None:
@@ -236,23 +241,26 @@ class ToolProxy:
         if problem is not None:
             raise ToolError("invalid_arguments", problem, hint=f"tools.describe({tool.path!r}) shows what it takes.")
 
-    def _decide(self, tool: Tool, view: View, record: CallRecord) -> Decision:
-        decision = self._policy.decide(tool, view)
+    def _decide(self, tools: Sequence[Tool], view: View, record: CallRecord) -> tuple[Tool, Decision]:
+        """The strictest decision about a tool and what its call asks for, and which of them it is about. Raises
+        ToolError."""
+        tool, decision = strictest(self._policy, tools, view)
+        itself = tool is tools[0]
         record.decision = decision.effect
         record.rule = decision.rule.id if decision.rule is not None else None
         if tool.awaits:
+            said = "This tool awaits" if itself else f"This call asks for {tool.name}, which awaits"
             raise ToolError(
                 "blocked",
-                f"This tool awaits review: {tool.awaits}.",
+                f"{said} review: {tool.awaits}.",
                 hint=f"An operator can let it in: executor review {tool.integration} --accept {tool.name}",
             )
         if decision.effect == "block":
             lens = decision.rule.lens if isinstance(decision.rule, LensRule) else None
             hint = "An operator can change the policy." if lens is None else f"No policy can lift the rule of {lens}."
-            raise ToolError(
-                "blocked", f"A {'policy' if lens is None else 'rule of ' + lens} blocks this tool.", hint=hint
-            )
-        return decision
+            what = "this tool" if itself else f"{tool.name}, which this call asks for"
+            raise ToolError("blocked", f"A {'policy' if lens is None else 'rule of ' + lens} blocks {what}.", hint=hint)
+        return tool, decision
 
     def _ask(self, ctx: CallContext, id: int, tool: Tool, args: dict[str, Any], decision: Decision) -> Ask:
         connection = self._registry.connection(tool)
@@ -264,7 +272,8 @@ class ToolProxy:
         tool, view = self._registry.find(path), self._view(ctx)
         if tool is None or not view.holds(tool):
             return None
-        decision = self._policy.decide(tool, view)
+        tool, parts = acting(self._registry, self._installed(tool).integration, tool, args, view)
+        _, decision = strictest(self._policy, (tool, *parts), view)
         return self._ask(ctx, call_id, tool, args, decision) if decision.effect == "require_approval" else None
 
     async def _answer(

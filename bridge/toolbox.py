@@ -91,7 +91,7 @@ class Toolbox(Upstreams):
             registry,
             Rules(policies or MemoryPolicies(), self._policy, registry),
             Connections(registry, self._providers, self.local, settings.http_references),
-            Documents(self._client, self._gate, settings.document_bytes),
+            Documents(self._client, self._gate, settings.document_bytes, self._providers, oauth),
             oauth,
             Servers(self._client, self._gate, self._providers, oauth, settings.response_bytes),
             settings.http_programs,

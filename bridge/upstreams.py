@@ -14,7 +14,7 @@ import structlog
 from bridge.accounts import Auth
 from bridge.connections import Connections
 from bridge.documents import Documents
-from bridge.integrations import Integrations
+from bridge.endpoints import Endpoints
 from bridge.mcp.endpoint import checked
 from bridge.mcp.servers import Servers, Upstream
 from bridge.mcp.session import Listed
@@ -35,7 +35,7 @@ MAX_SAID: Final = 800
 _log = structlog.get_logger("executor.toolbox")
 
 
-class Upstreams(Integrations):
+class Upstreams(Endpoints):
     """The part of the toolbox that talks to MCP servers."""
 
     def __init__(

@@ -146,7 +146,7 @@ class Manifest:
     """What an integration offers, as `resolve_tools` found it.
 
     `reach` is where its requests may go, `offered` the part of it where none goes unless a call asks for it; `schemes`
-    are the ways to authenticate that its description declares.
+    are the ways to authenticate that its description declares; `kept` is what the integration itself needs again.
     """
 
     tools: tuple[ToolSpec, ...]
@@ -158,6 +158,7 @@ class Manifest:
     offered: tuple[Reach, ...] = ()
     schemes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     security: Sequence[Sequence[str]] | None = None
+    kept: str = ""
 
     @property
     def places(self) -> tuple[Reach, ...]:
@@ -256,7 +257,10 @@ class Integration(Protocol):
     `resolve_tools` turns its configuration (JSON data) into a manifest and raises ImportFailed when nothing can be
     made of it. `invoke` makes one call with validated arguments and raises ToolError when it fails. It may also have
     `gather(tool, args)`, which brings arguments in a form that is tolerated into the one that the schema describes, and
-    `credentialed(tool, connection)`: whether a call carries a credential, None where it does and none is asked for.
+    `credentialed(tool, connection)`: whether a call carries a credential, None where it does and none is asked for;
+    `restore(manifest)`, which goes on with what an earlier `resolve_tools` kept; `examine(tool, args)`, a coroutine
+    that raises ToolError for what no schema of arguments can say; and `acts(tool, args)`: what a call does, where that
+    is not told by the tool but by the arguments.
     """
 
     kind: str

@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 
 from pydantic_core import from_json
 
+from catalog.kinds.graphql import GraphQL
 from catalog.kinds.http import Http
 from catalog.kinds.mcp import Mcp
 from catalog.kinds.openapi import OpenApi
@@ -20,7 +21,12 @@ from catalog.registry import Installed
 from catalog.review import Review
 from catalog.store import ConnectionRow, IntegrationRow
 
-KINDS: Final[Mapping[str, Callable[[str], Integration]]] = {"openapi": OpenApi, "http": Http, "mcp": Mcp}
+KINDS: Final[Mapping[str, Callable[[str], Integration]]] = {
+    "openapi": OpenApi,
+    "graphql": GraphQL,
+    "http": Http,
+    "mcp": Mcp,
+}
 """Kinds that are stored. Tools made of Python callables live as long as their process."""
 _SPEC: Final = tuple(field.name for field in fields(ToolSpec))
 
@@ -65,6 +71,7 @@ def _facts(manifest: Manifest) -> dict[str, Any]:
         "offered": [asdict(one) for one in manifest.offered],
         "schemes": manifest.schemes,
         "security": manifest.security,
+        "kept": manifest.kept,
     }
 
 
@@ -85,8 +92,12 @@ def installed_of(row: IntegrationRow, connections: list[ConnectionRow]) -> Insta
         offered=tuple(_reach(one) for one in data.get("offered", ())),
         schemes=data["schemes"],
         security=data["security"],
+        kept=data.get("kept", ""),
     )
-    installed = Installed(KINDS[row.kind](row.name), json.loads(row.config), manifest, row.created_at)
+    integration = KINDS[row.kind](row.name)
+    if (restore := getattr(integration, "restore", None)) is not None:
+        restore(manifest)
+    installed = Installed(integration, json.loads(row.config), manifest, row.created_at)
     installed.review = Review.from_json(row.review)
     for one in connections:
         account = connection_of(one)

@@ -279,6 +279,44 @@ class Executor(Scoped):
         kept for when it is added again, unless `connections`. Raises NotFound."""
         return await self._parts.toolbox.remove(name, connections=connections)
 
+    async def add_graphql(
+        self,
+        name: str,
+        source: str | Path | bytes | dict[str, Any],
+        *,
+        url: str | None = None,
+        scope: str = "org",
+        connection: str = "main",
+        auth: Auth = None,
+        secret: str | None = None,
+        probe: str | None = None,
+        allow_private: Sequence[str] = (),
+        any_query: bool = False,
+        idempotent: Sequence[str] = (),
+        replace: bool = False,
+    ) -> AddReport:
+        """Add the root fields of a GraphQL API as tools of integration `name`, `query.<field>` and `mutation.<field>`.
+
+        `source` is its endpoint, which is asked for its schema with the credential given here; or, with the endpoint in
+        `url`, the schema (SDL or introspection JSON, as a file, URL, text or dict). With `any_query`, the tool
+        `graphql` takes any document, within what the other tools may do. Other options and errors are those of
+        `add_openapi`.
+        """
+        return await self._parts.toolbox.add_graphql(
+            name,
+            source,
+            url=url,
+            scope=scope,
+            connection=connection,
+            auth=auth,
+            secret=secret,
+            probe=probe,
+            allow_private=allow_private,
+            any_query=any_query,
+            idempotent=idempotent,
+            replace=replace,
+        )
+
     async def add_http(
         self,
         name: str,

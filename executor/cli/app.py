@@ -43,6 +43,7 @@ _COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     },
     "add": {
         "openapi": ("add:openapi", "Add an API from its OpenAPI document."),
+        "graphql": ("add:graphql", "Add a GraphQL API from its endpoint or its schema."),
         "http": ("add:http", "Add plain HTTP to hosts that you name."),
         "mcp": ("add:mcp", "Add the tools of an MCP server."),
     },

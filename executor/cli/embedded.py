@@ -52,6 +52,9 @@ class Embedded:
     async def add_openapi(self, name: str, source: str | Path, **options: Any) -> dict[str, Any]:
         return (await self.toolbox.add_openapi(name, source, **options)).as_dict()
 
+    async def add_graphql(self, name: str, source: str | Path, **options: Any) -> dict[str, Any]:
+        return (await self.toolbox.add_graphql(name, source, **options)).as_dict()
+
     async def add_http(self, name: str, allow: list[str], **options: Any) -> dict[str, Any]:
         return (await self.toolbox.add_http(name, allow, **options)).as_dict()
 

@@ -17,6 +17,7 @@ from bridge.wire.errors import ExecutorError
 from executor.cli.options import UsageError, read_text
 
 _REFERENCES: Final = ("secret", "username_secret")
+_SCHEMA_FILES: Final = (".graphql", ".graphqls", ".gql")
 
 
 class RemoteError(ExecutorError):
@@ -61,6 +62,9 @@ class Remote:
     async def add_openapi(self, name: str, source: str | Path, **options: Any) -> dict[str, Any]:
         body = {"kind": "openapi", "name": name, "source": _document(source)}
         return await self._add(body, options)
+
+    async def add_graphql(self, name: str, source: str | Path, **options: Any) -> dict[str, Any]:
+        return await self._add({"kind": "graphql", "name": name, "source": _schema(source)}, options)
 
     async def add_http(self, name: str, allow: list[str], **options: Any) -> dict[str, Any]:
         return await self._add({"kind": "http", "name": name, "allow": allow}, options)
@@ -272,14 +276,27 @@ def _toolkit(parts: Mapping[str, Any]) -> dict[str, Any]:
 def _document(source: str | Path) -> Any:
     if isinstance(source, str):
         return source
+    if source.suffix.lower() in _SCHEMA_FILES:
+        return _schema(source)
     text = read_text(str(source), "the document")
     root = _parsed(text, source)
-    if not isinstance(root, dict):
+    if not isinstance(root, dict) or "__schema" in (root.get("data") or root):
         return root
     from catalog.kinds.openapi import bundle
 
     # The server reads no files of ours: those beside the document go along in it.
     return bundle.whole(root, text, url=None, file=source)[0]
+
+
+def _schema(source: str | Path) -> Any:
+    """A GraphQL schema: introspection as data, SDL as its text."""
+    if isinstance(source, str):
+        return source
+    text = read_text(str(source), "the schema")
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _parsed(text: str, source: Path) -> Any:

@@ -10,6 +10,7 @@ from executor.http.models import Asked, Name, Reference, Scope, Text, Told, Url
 
 OAuthScope = Annotated[str, StringConstraints(pattern=r"^[\x21\x23-\x5b\x5d-\x7e]{1,200}$")]
 DocumentUrl = Annotated[str, StringConstraints(max_length=2048, pattern=r"^[Hh][Tt][Tt][Pp][Ss]?://")]
+SchemaText = Annotated[str, StringConstraints(max_length=16 * 1024 * 1024, pattern=r"\{")]
 
 
 class Placement(Asked):
@@ -96,6 +97,20 @@ class OpenApiIntegration(_Integration):
     )
 
 
+class GraphQLIntegration(_Integration):
+    """A GraphQL API: its endpoint, which is asked for its schema; or, with `url`, the schema itself or its URL."""
+
+    kind: Literal["graphql"]
+    source: DocumentUrl | SchemaText | dict[str, Any]
+    url: Url | None = Field(default=None, description="The endpoint, when `source` is the schema.")
+    any_query: bool = Field(default=False, description="Whether the tool `graphql` takes any document.")
+    idempotent: list[Pattern] = Field(
+        default_factory=list,
+        max_length=200,
+        description="Patterns over tools that may be called again when nobody knows what became of a call.",
+    )
+
+
 class HttpIntegration(_Integration):
     """Plain HTTP requests to the URLs that are allowed, by origin and path prefix."""
 
@@ -118,17 +133,17 @@ class McpIntegration(_Integration):
     cwd: Argument | None = Field(default=None, description="The folder that the program runs in.")
 
 
-_AnyIntegration = OpenApiIntegration | HttpIntegration | McpIntegration
+Added = OpenApiIntegration | GraphQLIntegration | HttpIntegration | McpIntegration
 
 
-class IntegrationRequest(RootModel[Annotated[_AnyIntegration, Field(discriminator="kind")]]):
+class IntegrationRequest(RootModel[Annotated[Added, Field(discriminator="kind")]]):
     """An API to add."""
 
 
 class RefreshRequest(Asked):
     """Where to read the description again: left out, from where it came."""
 
-    source: DocumentUrl | dict[str, Any] | None = None
+    source: DocumentUrl | SchemaText | dict[str, Any] | None = None
 
 
 Accepted = Annotated[list[Annotated[str, StringConstraints(min_length=1, max_length=1024)]], Field(min_length=1)]

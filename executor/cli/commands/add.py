@@ -68,6 +68,58 @@ async def openapi(
     _show(report, json)
 
 
+async def graphql(
+    source: str,
+    /,
+    *,
+    name: str,
+    endpoint: str | None = None,
+    any_query: Flag = False,
+    connection: str = "main",
+    scope: Scope = "org",
+    allow_private: Many = None,
+    idempotent: Many = None,
+    replace: Flag = False,
+    json: Flag = False,
+    credentials: Credentials = NONE,
+    where: Where = HERE,
+) -> None:
+    """Add a GraphQL API: each root field of its schema becomes a tool.
+
+    Parameters
+    ----------
+    source
+        The API's endpoint, which is asked for its schema; or, with --endpoint, a file or a URL of the schema: SDL or
+        the JSON of an introspection.
+    name
+        What the integration is called, the first part of its tools' paths.
+    endpoint
+        Where the API answers, when the source is its schema.
+    any_query
+        Also add the tool `graphql`, which takes any document within what the other tools may do.
+    connection
+        What the account is called, the third part of the paths.
+    scope
+        Whose it is, the second part of the paths.
+    allow_private
+        A private host, address or network that it may reach, such as 127.0.0.1. May be repeated.
+    idempotent
+        A pattern over tools that may be called again when nobody knows what became of a call. May be repeated.
+    replace
+        Replace an integration of the same name.
+    json
+        Print the answer as JSON.
+    """
+    options = _options(connection, scope, allow_private, replace) | credentials.options()
+    options |= {"url": endpoint, "any_query": any_query, "idempotent": idempotent or []}
+    where_from = document_source(source)
+    if endpoint is None and not isinstance(where_from, str):
+        raise UsageError("a schema does not say where its API is", hint="name it with --endpoint URL")
+    async with open_session(where) as session:
+        report = await session.add_graphql(name, where_from, **options)
+    _show(report, json)
+
+
 async def http(
     name: str,
     /,

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from bridge.accounts import references
 from bridge.calls import CallContext
+from bridge.documents import is_url
 from bridge.wire.errors import NotFound
 from executor.http import integration_schemas as schemas
 from executor.http.answers import json_answer
@@ -41,6 +42,15 @@ class Integrations:
             )
         elif isinstance(body, schemas.McpIntegration):
             adding = self.toolbox.add_mcp(body.name, url=body.url, command=body.command, cwd=body.cwd, **options)
+        elif isinstance(body, schemas.GraphQLIntegration):
+            adding = self.toolbox.add_graphql(
+                body.name,
+                _document(body.source),
+                url=body.url,
+                any_query=body.any_query,
+                idempotent=body.idempotent,
+                **options,
+            )
         else:
             adding = self.toolbox.add_http(body.name, body.allow, fetch=body.fetch, **options)
         report = await while_present(call.receive, adding)
@@ -56,7 +66,8 @@ class Integrations:
 
     async def refresh(self, call: Call) -> Response:
         body: schemas.RefreshRequest = call.body
-        report = await while_present(call.receive, self.toolbox.refresh(call.params["name"], body.source))
+        source = None if body.source is None else _document(body.source)
+        report = await while_present(call.receive, self.toolbox.refresh(call.params["name"], source))
         return json_answer(report.as_dict())
 
     async def awaiting(self, call: Call) -> Response:
@@ -110,10 +121,7 @@ class Integrations:
             raise NotFound("there is no secret of that name")
         return Response(status_code=204)
 
-    def _options(
-        self,
-        body: schemas.OpenApiIntegration | schemas.HttpIntegration | schemas.McpIntegration | schemas.ConnectionRequest,
-    ) -> dict[str, Any]:
+    def _options(self, body: schemas.Added | schemas.ConnectionRequest) -> dict[str, Any]:
         """The part that these requests share. Raises Forbidden for a reference that a key may not name."""
         auth: Any = body.auth
         if isinstance(auth, schemas.Placement):
@@ -306,6 +314,11 @@ class Integrations:
                 query=schemas.ScopeQuery,
             ),
         ]
+
+
+def _document(source: str | dict[str, Any]) -> str | bytes | dict[str, Any]:
+    """A text that is no URL is the document itself, and never a path of this machine."""
+    return source.encode("utf-8", "replace") if isinstance(source, str) and not is_url(source) else source
 
 
 def _label(call: Call) -> tuple[str, str, str]:
