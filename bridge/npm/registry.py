@@ -194,7 +194,7 @@ class _Turn:
 
 
 def _escaped(name: str) -> str:
-    return quote(name, safe="@")
+    return quote(name, safe="@").replace("%2F", "%2f")  # as npm itself writes it
 
 
 def _parsed(label: str, data: bytes) -> Mapping[str, Any]:

@@ -85,7 +85,7 @@ class Shelf:
 
     def say(self, what: str, body: Any, **more: Any) -> None:
         """Answer `body` when the registry is asked about `what`."""
-        self.server.answers["/" + what.replace("/", "%2F", 1) if what.startswith("@") else f"/{what}"] = response(
+        self.server.answers["/" + what.replace("/", "%2f", 1) if what.startswith("@") else f"/{what}"] = response(
             body, **more
         )
 

@@ -106,6 +106,9 @@ def place(asker: Node, wanted: Wanted, manifest: Manifest, peers: dict[str, Mani
         if verdict == "conflict":
             break
         best = target
+    if best is None and is_peer and wanted.name in start.children:
+        # Two that cannot have what they want beside them go with what the first of them got, as with npm.
+        return None
     target = best or start
     node = Node(wanted.name, manifest, target)
     target.children[wanted.name] = node
@@ -133,7 +136,28 @@ def _verdict(
         return "keep"
     if target is asker and not is_peer:
         return "ok"
-    return "conflict"
+    return "ok" if is_peer and _yields(present, manifest, asker, target) else "conflict"
+
+
+def _yields(present: Node, manifest: Manifest, asker: Node, target: Node) -> bool:
+    """Whether all who have `present` and cannot do with `manifest` can have theirs deeper, and `asker` cannot."""
+    if _deepest(asker, present.name) is not target:
+        return False
+    for one, wanted in dependents(present):
+        if one is not asker and fits(present.manifest, wanted) and not fits(manifest, wanted):
+            place = _deepest(one, present.name) if wanted.kind.startswith("peer") else one
+            if place is target or not place.within(target):
+                return False
+    return True
+
+
+def _deepest(node: Node, name: str) -> Node:
+    """The deepest folder in which what `node` calls `name` can be: above all that want it beside them."""
+    return next(one for one in node.ancestry() if one.parent is None or not _is_peer(one.wanted(name)))
+
+
+def _is_peer(wanted: Wanted | None) -> bool:
+    return wanted is not None and wanted.kind.startswith("peer")
 
 
 def _shadows_nothing(target: Node, name: str, manifest: Manifest, asker: Node) -> bool:

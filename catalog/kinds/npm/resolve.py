@@ -110,7 +110,7 @@ class _Resolution:
         try:
             manifest = await self._source.manifest(specs.parse(wanted.name, wanted.spec))
         except PackageUnavailable as e:
-            if wanted.kind != "optional":
+            if wanted.kind in ("dependency", "peer"):
                 self._failures.setdefault(node, e)
             return None
         return None if wanted.kind == "optional" and manifest.native else manifest
@@ -181,8 +181,9 @@ class _Resolution:
 
 
 def _missing(node: Node, wanted: Wanted) -> bool:
+    """An optional peer is missed only where another version of it is there."""
     there = seen_from(node, wanted)
-    return wanted.kind != "peer_optional" and (there is None or not fits(there.manifest, wanted))
+    return wanted.kind != "peer_optional" if there is None else not fits(there.manifest, wanted)
 
 
 def _there(node: Node) -> bool:
