@@ -41,13 +41,13 @@ async def _discovered(client: ClientSession, vet: Callable[[MCPError], None]) ->
     from mcp.types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 
     version = LATEST_MODERN_VERSION
-    for _ in range(2):
+    for attempt in range(2):
         try:
             found = DiscoverResult.model_validate(await client.send_discover(version))
         except MCPError as e:
             vet(e)
             mutual = [one for one in MODERN_PROTOCOL_VERSIONS if one in versions(e)]
-            if not mutual or mutual[-1] == version:
+            if not mutual or attempt:
                 return False
             version = mutual[-1]
         except ValueError:

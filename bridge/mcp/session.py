@@ -29,6 +29,7 @@ OPEN_S: Final = 60.0
 LIST_S: Final = 60.0
 MAX_PAGES: Final = 200
 MAX_TOOLS: Final = 10_000
+MAX_ROUNDS: Final = 10
 MAX_CALLS: Final = 64
 """Calls at once in one session; further ones wait."""
 CLOSE_S: Final = 15.0
@@ -183,7 +184,9 @@ class Session:
             raise self._translated(e) from None
         except TimeoutError:
             raise ToolError("upstream_timeout", f"{self._label} did not open a session in {OPEN_S:.0f} s.") from None
-        except (RuntimeError, ValueError) as e:
+        except ValueError as e:
+            raise misread(e, self._label) from None
+        except RuntimeError as e:
             what = cleaned(str(e), 300)
             raise ToolError("upstream_error", f"{self._label} opens no session: {what}", retryable=False) from None
 
@@ -263,17 +266,25 @@ class Session:
                     raise Retired
                 await announce()
                 try:
-                    return await self._called(client, name, args)
+                    result = await self._called(client, name, args)
                 except Mismatch:
                     # The newer era repeats some arguments in headers, for which the session must have listed the tool.
                     await self._pages(client)
-                return await self._called(client, name, args)
+                    result = await self._called(client, name, args)
+                for _ in range(MAX_ROUNDS):
+                    if result.get("resultType") != "input_required" or result.get("inputRequests"):
+                        break
+                    # Nothing is asked for but to come again, with what the server gave us to remember.
+                    result = await self._called(client, name, args, result.get("requestState"))
+                return result
 
-    async def _called(self, client: ClientSession, name: str, args: dict[str, Any]) -> dict[str, Any]:
+    async def _called(
+        self, client: ClientSession, name: str, args: dict[str, Any], state: str | None = None
+    ) -> dict[str, Any]:
         from mcp.types import CallToolRequest, CallToolRequestParams
         from pydantic import TypeAdapter
 
-        request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=args))
+        request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=args, request_state=state))
         result: dict[str, Any] = await self._spoken(client.send_request(request, TypeAdapter(dict[str, Any])))
         return result
 
