@@ -3,15 +3,17 @@ an API that takes its tokens, too, and counts what it is asked."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import json
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote_plus, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote_plus, urlencode, urlsplit
 
 import httpx2
 
@@ -28,7 +30,8 @@ SECRET = "cnry_client_secret_0123456789abcdef"
 class Authority:
     """`tokens` are those that the API takes now; a refresh token is good for one use, and a second revokes its family.
 
-    `answer` may answer a token request in place of the server, or give None to let it; `hold` keeps it waiting.
+    `answer` may answer a token request in place of the server, or give None to let it; `hold` keeps one waiting before
+    it is looked at, and `keep` an answer before it is sent.
     """
 
     server: Upstream
@@ -39,6 +42,7 @@ class Authority:
     rotates: bool = True
     answer: Answering | None = None
     hold: Callable[[], Awaitable[None]] | None = None
+    keep: Callable[[], Awaitable[None]] | None = None
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     families: dict[str, str] = field(default_factory=dict)
     tokens: dict[str, str] = field(default_factory=dict)
@@ -87,7 +91,10 @@ class Authority:
         if self.hold is not None:
             await self.hold()
         said = self.answer(fields) if self.answer is not None else None
-        writer.write(said if said is not None else self._answered(seen, fields))
+        said = said if said is not None else self._answered(seen, fields)
+        if self.keep is not None:
+            await self.keep()
+        writer.write(said)
 
     def _answered(self, seen: Seen, fields: dict[str, str]) -> bytes:
         if not self._known(seen, fields):
@@ -174,6 +181,22 @@ async def authority(**settings: Any) -> AsyncIterator[Authority]:
         yield one
 
 
+@contextmanager
+def authority_running(**settings: Any) -> Iterator[Authority]:
+    """The same on a thread of this process, for servers under test."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    one = authority(**settings)
+    try:
+        yield asyncio.run_coroutine_threadsafe(one.__aenter__(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(one.__aexit__(None, None, None), loop).result(10)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        loop.close()
+
+
 async def visit(url: str) -> Callback:
     """What a person's browser comes back with from the page at `url`."""
     async with httpx2.AsyncClient(trust_env=False) as browser:
@@ -208,6 +231,3 @@ async def signed_in(box: Any, **more: Any) -> dict[str, Any]:
     begun = await box.authorize("api", redirect_uri=REDIRECT, **more)
     facts: dict[str, Any] = await box.finish_authorization(await visit(begun["url"]), principal="sdk")
     return facts
-
-
-__all__ = ["Authority", "auth", "authority", "callback", "connected", "quote", "signed_in", "visit"]
