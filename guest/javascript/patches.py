@@ -194,7 +194,26 @@ _KEEP_ARENA = (
 )
 """The last pool of a size stays: a loop that makes and drops one object does not make and drop a pool each time."""
 
+_DOUBLED = (
+    """        if (s->unicode_sets && p[1] == c) {
+            /* forbidden double characters */
+""",
+    """        if (s->unicode_sets && inclass && p[1] == c) {
+            /* forbidden double characters */
+""",
+)
+_RESERVED = (
+    """        if (s->unicode_sets) {
+            /* invalid characters in unicode sets */
+""",
+    """        if (s->unicode_sets && inclass) {
+            /* invalid characters in unicode sets */
+""",
+)
+"""ECMA-262, ClassSetCharacter: what a class may not hold in the v mode may stand outside of one."""
+
 PATCHES: Final[dict[str, list[tuple[str, str]]]] = {
+    "libregexp.c": [_DOUBLED, _RESERVED],
     "quickjs.c": [
         _DISPATCH,
         _DECLARATIONS,
@@ -213,7 +232,7 @@ PATCHES: Final[dict[str, list[tuple[str, str]]]] = {
         _UNEXPECTED_END,
         _KEEP_ARENA,
         *POSITIONS,
-    ]
+    ],
 }
 
 

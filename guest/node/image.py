@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from guest import npm, toolchain
 from guest.context import BuildContext
 from guest.javascript.image import EXPORTS, boot_source, check, link
+from guest.node.zones import zones
 
 HERE: Final = Path(__file__).parent
 SHIM: Final = HERE / "shim"
@@ -33,7 +34,7 @@ PACKAGES: Final = {
 
 def build_node(ctx: BuildContext) -> bytes:
     """The pre-initialised image. Raises BuildFailed when a package is not to be had or is not the expected one."""
-    calls = [("boot", boot_source()), ("modules", modules_source(library(ctx)))]
+    calls = [("boot", boot_source()), ("modules", modules_source(library(ctx), zones(ctx)))]
     image = ctx.preinitialise(link(ctx, sorted(SHIM.glob("*.c"))), calls, drop=["problem"])
     check(image, EXPORTS)
     return image
@@ -55,9 +56,10 @@ def library(ctx: BuildContext) -> dict[str, str]:
     return found
 
 
-def modules_source(sources: dict[str, str]) -> bytes:
-    """The layer of modules as one function of the natives: boot/ in the order of its names, with `sources` to load."""
+def modules_source(sources: dict[str, str], zones: dict[str, Any]) -> bytes:
+    """The layer of modules as one function of the natives: what it is made from, then boot/ in the names' order."""
     names = json.loads((HERE / "names.json").read_text())
     parts = [path.read_text() for path in sorted(BOOT.glob("*.js"))]
-    tables = f"const LIBRARY = {json.dumps(sources)};\nconst NAMES = {json.dumps(names)};\n"
+    given = {"LIBRARY": sources, "NAMES": names, "ZONES": zones}
+    tables = "".join(f"const {name} = {json.dumps(value, separators=(',', ':'))};\n" for name, value in given.items())
     return f"(function (natives) {{\n{tables}{chr(10).join(parts)}\n}})".encode()

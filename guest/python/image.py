@@ -8,11 +8,9 @@ the merged module. A change to the guest's Python code costs only the snapshot.
 from __future__ import annotations
 
 import hashlib
-import io
 import shutil
 import sys
 import sysconfig
-import tarfile
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +18,7 @@ from typing import Final
 
 import msgpack
 
-from guest import npm, toolchain, wasm
+from guest import npm, toolchain, wasm, zones
 from guest.context import BuildContext
 from guest.python import flatten, immortal, merge, shim, stdlib, stubs
 from guest.toolchain import BuildFailed
@@ -64,7 +62,7 @@ def build_python(context: BuildContext) -> bytes:
     context.progress("loading the guest's own code and taking the snapshot")
     image = context.preinitialise(
         flat,
-        [("load", msgpack.packb(sources() | {"zones": _zones(context)}))],
+        [("load", msgpack.packb(sources() | {"zones": zones.compiled(context)}))],
         drop=("problem", "survey"),
         imports=(WAIT,),
         survey=("survey", immortal.immortalise),
@@ -78,20 +76,6 @@ def sources() -> dict[str, object]:
     """The guest's Python code by name, and what it must know of the image."""
     files = sorted((HERE / "app").glob("*.py"))
     return {path.stem: path.read_text() for path in files if path.stem != "__init__"} | {"hidden": stdlib.HIDDEN}
-
-
-def _zones(context: BuildContext) -> dict[str, bytes]:
-    """The compiled time zones of the tzdata package by name. Raises BuildFailed."""
-    found: dict[str, bytes] = {}
-    with tarfile.open(fileobj=io.BytesIO(context.source("tzdata"))) as archive:
-        for member in archive:
-            _, inside, name = member.name.partition("/zoneinfo/")
-            data = archive.extractfile(member) if inside and member.isfile() else None
-            if data is not None and (zone := data.read()).startswith(b"TZif"):
-                found[name] = zone
-    if "UTC" not in found:
-        raise BuildFailed("the tzdata package holds no time zones where they were expected")
-    return found
 
 
 def _kept(context: BuildContext, what: str, inputs: list[bytes], make: object) -> bytes:
