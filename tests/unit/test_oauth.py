@@ -13,9 +13,9 @@ import pytest
 from bridge.oauth import tokens as kept
 from bridge.secrets.ports import MemorySecrets
 from bridge.toolbox import Toolbox, ToolboxSettings
-from bridge.wire.errors import ToolError
-from tests.unit.authority import CLIENT, auth, authority, connected, signed_in
-from tests.unit.upstream import call, response, toolbox
+from bridge.wire.errors import InvalidRequest, StorageFull, ToolError
+from tests.unit.authority import CLIENT, REDIRECT, SECRET, Authority, auth, authority, connected, signed_in, visit
+from tests.unit.upstream import call, document, operation, response, toolbox
 
 pytestmark = pytest.mark.anyio
 GET = "api.org.main.http.get"
@@ -162,3 +162,245 @@ async def test_the_client_of_a_connection_is_shown_without_its_secret() -> None:
         assert facts["secrets"] == ["local:client"]
         assert not any(secret in repr(facts) for secret in one.issued)
         assert auth(one)["client_id"] == CLIENT
+
+
+async def test_a_call_that_is_given_up_loses_no_token() -> None:
+    arrived, go_on = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> None:
+        arrived.set()
+        await go_on.wait()
+
+    async with authority(lifetime=1000) as one, toolbox() as box:
+        await connected(box, one)
+        await signed_in(box)
+        await _age(box, 1000)
+        one.keep = wait
+        calling = asyncio.create_task(api(box))
+        await arrived.wait()
+        calling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+        go_on.set()
+        assert (await api(box))["ok"]
+        assert one.refreshes == 1
+
+
+async def test_tokens_that_cannot_be_stored_are_held_until_they_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with authority(lifetime=1000) as one, toolbox() as box:
+        await connected(box, one)
+        await signed_in(box)
+        await _age(box, 1000)
+        swap, full = box.oauth.shelf.swap, [False, True, True]
+
+        async def swapped(*parts: Any) -> int | None:
+            if full and full.pop(0):
+                raise StorageFull("no room")
+            return await swap(*parts)
+
+        monkeypatch.setattr(box.oauth.shelf, "swap", swapped)
+        for _ in range(3):
+            assert (await api(box))["ok"]
+        assert full == []
+        assert one.refreshes == 1
+        _, tokens = await box.oauth.shelf.read(box.connections.get("api", "org", "main"))
+        assert tokens is not None
+        assert tokens.access in one.tokens
+
+
+async def test_a_full_store_is_noticed_before_a_refresh_token_is_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with authority(lifetime=1000) as one, toolbox() as box:
+        await connected(box, one)
+        await signed_in(box)
+        await _age(box, 1000)
+
+        async def full(*parts: Any) -> None:
+            raise StorageFull("no room")
+
+        monkeypatch.setattr(box.oauth.shelf, "swap", full)
+        with pytest.raises(ToolError):
+            await api(box)
+        assert one.refreshes == 0
+
+
+async def test_an_account_that_is_connected_anew_meanwhile_does_not_get_the_old_tokens() -> None:
+    arrived, go_on = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> None:
+        arrived.set()
+        await go_on.wait()
+
+    async with authority(lifetime=1000) as one, toolbox() as box:
+        await connected(box, one)
+        await signed_in(box)
+        await _age(box, 1000)
+        one.keep = wait
+        calling = asyncio.create_task(api(box))
+        await arrived.wait()
+        await box.connect("api", auth=auth(one, token_auth="post", client_id="another"), replace=True)
+        go_on.set()
+        with pytest.raises(ToolError, match="anew"):
+            await calling
+        with pytest.raises(ToolError, match="Nobody has signed in"):
+            await api(box)
+
+
+async def test_an_account_that_is_removed_leaves_no_token() -> None:
+    store = MemorySecrets()
+    async with (
+        authority() as one,
+        Toolbox(secrets=store, keys=store, settings=ToolboxSettings(ephemeral_key=True)) as box,
+    ):
+        await box.add_policy("*", "*", "approve")
+        for gone in (box.disconnect("api"), box.remove("api", connections=True)):
+            await connected(box, one)
+            await box.connect("api", auth=auth(one), replace=True)
+            await signed_in(box)
+            assert [row.name for row in await store.secrets()] == ["client", "oauth:api.main"]
+            await gone
+            assert [row.name for row in await store.secrets()] == ["client"]
+
+
+async def test_tokens_outlive_a_change_of_the_master_key_and_no_reference_reaches_them() -> None:
+    async with authority() as one, toolbox() as box:
+        await connected(box, one)
+        await signed_in(box)
+        assert (await box.local.rotate())["damaged"] == []
+        assert (await api(box))["ok"]
+        assert await box.secret_names() == ["client"]
+        assert not await box.delete_secret("oauth:api.main")
+        for ref in ("local:oauth:api.main", "oauth:token", "oauth:api.main"):
+            with pytest.raises(InvalidRequest):
+                await box.connect("api", connection="mine", auth="bearer", secret=ref)
+
+
+async def test_a_server_that_is_down_is_no_reason_to_drop_a_token_that_still_lasts() -> None:
+    async with authority(lifetime=1000) as one, toolbox() as box:
+        await connected(box, one)
+        await signed_in(box)
+        one.answer = lambda fields: response({}, status=503)
+        await _age(box, 960)
+        assert (await api(box))["ok"]
+        assert one.refreshes == 2
+        await _age(box, 40)
+        with pytest.raises(ToolError) as caught:
+            await api(box)
+        assert caught.value.code == "upstream_unreachable"
+        assert caught.value.retryable
+        one.answer = None
+        assert (await api(box))["ok"]
+
+
+@pytest.mark.parametrize("token_auth", ["basic", "post"])
+async def test_a_client_proves_itself_as_the_server_wants(token_auth: str) -> None:
+    async with authority() as one, toolbox() as box:
+        await connected(box, one, token_auth=token_auth)
+        await signed_in(box)
+        assert ("client_secret" in one.asked[0]) == (token_auth == "post")
+        await box.set_secret("client", "wrong-secret-here")
+        begun = await box.authorize("api", redirect_uri=REDIRECT)
+        with pytest.raises(ToolError) as caught:
+            await box.finish_authorization(await visit(begun["url"]), principal="sdk")
+        assert caught.value.details == {"error": "invalid_client"}
+
+
+async def test_a_client_may_register_itself() -> None:
+    async with authority() as one, toolbox() as box:
+        await connected(box, one, issuer=one.base, authorization_url=None, token_url=None, client_id=None, secret=None)
+        await signed_in(box)
+        assert (await api(box))["ok"]
+        assert one.registered[0]["redirect_uris"] == [REDIRECT]
+        await signed_in(box)
+        assert len(one.registered) == 1
+        await _age(box, 3600)
+        assert (await api(box))["ok"]
+
+
+def described(one: Authority, scheme: dict[str, Any]) -> dict[str, Any]:
+    paths = {"/api": {"get": operation()}}
+    return document(paths, one.base, components={"securitySchemes": {"login": scheme}}, security=[{"login": []}])
+
+
+@pytest.mark.parametrize("kind", ["code", "relative", "discovery", "client", "swagger"])
+async def test_a_document_says_how_to_sign_in(kind: str) -> None:
+    async with authority() as one, toolbox() as box:
+        await box.set_secret("client", SECRET)
+        flow = {
+            "authorizationUrl": one.base + "/authorize",
+            "tokenUrl": one.base + "/token",
+            "scopes": {"a": "", "b": ""},
+        }
+        schemes: dict[str, dict[str, Any]] = {
+            "code": {"type": "oauth2", "flows": {"implicit": flow, "authorizationCode": flow}},
+            "relative": {
+                "type": "oauth2",
+                "flows": {"authorizationCode": flow | {"authorizationUrl": "/authorize", "tokenUrl": "token"}},
+            },
+            "discovery": {"type": "openIdConnect", "openIdConnectUrl": one.base + "/.well-known/openid-configuration"},
+            "client": {"type": "oauth2", "flows": {"clientCredentials": flow}},
+            "swagger": {"type": "oauth2", "flow": "accessCode"} | flow,
+        }
+        source = described(one, schemes[kind])
+        if kind == "swagger":
+            source = {"swagger": "2.0", "info": source["info"], "host": one.base[7:], "schemes": ["http"]} | {
+                "paths": source["paths"],
+                "securityDefinitions": {"login": schemes[kind]},
+                "security": [{"login": []}],
+            }
+        one.server.answers["/.well-known/openid-configuration"] = response(one.metadata())
+        part = {"type": "oauth2", "client_id": CLIENT}
+        report = await box.add_openapi("api", source, auth=part, secret="local:client", allow_private=["127.0.0.1"])
+        assert [each.where for each in report.diagnostics] == ([] if kind == "client" else ["oauth"])
+        if kind != "client":
+            await signed_in(box)
+            assert one.authorized[0].get("scope") == (None if kind == "discovery" else "a b")
+        assert (await call(box, "api.org.main.op")).value["ok"]
+
+
+async def test_many_scopes_are_chosen_by_the_operator() -> None:
+    async with authority() as one, toolbox() as box:
+        scopes = {f"s{number}": "" for number in range(40)}
+        flow = {"authorizationUrl": one.base + "/authorize", "tokenUrl": one.base + "/token", "scopes": scopes}
+        source = described(one, {"type": "oauth2", "flows": {"authorizationCode": flow}})
+        part = {"type": "oauth2", "client_id": CLIENT}
+        with pytest.raises(InvalidRequest, match="40 scopes"):
+            await box.add_openapi("api", source, auth=part, allow_private=["127.0.0.1"])
+        await box.add_openapi("api", source, auth=part | {"scopes": ["s1"]}, allow_private=["127.0.0.1"])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"flow": "implicit"},
+        {"flow": "password"},
+        {"token_auth": "jwt"},
+        {"scopes": ['a"b']},
+        {"scopes": "a" * 300},
+        {"parameters": {"state": "mine"}},
+        {"parameters": {"redirect_uri": "https://evil.test"}},
+        {"token_url": "http://login.test/token"},
+        {"client_id": None},
+        {"client_id": "a\nb"},
+        {"secret": "hunter2hunter2"},
+        {"scheme": "nowhere"},
+        {"unknown": 1},
+        {"flow": "client_credentials", "secret": None},
+    ],
+    ids=str,
+)
+async def test_a_client_that_cannot_be_meant_is_refused(wrong: dict[str, Any]) -> None:
+    async with authority() as one, toolbox() as box:
+        with pytest.raises(InvalidRequest) as caught:
+            await connected(box, one, **wrong)
+        assert "hunter2" not in str(caught.value.as_dict())
+        assert box.integrations() == []
+
+
+async def test_offline_access_is_asked_for_where_it_is_offered() -> None:
+    async with authority(extra={"scopes_supported": ["a", "offline_access"]}) as one, toolbox() as box:
+        await connected(box, one, issuer=one.base, authorization_url=None, token_url=None)
+        await signed_in(box)
+        assert one.authorized[0]["scope"] == "a b offline_access"
+        await _age(box, 3600)
+        assert (await api(box))["ok"]
+        assert "scope" not in one.asked[-1]
