@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from bridge.wire.errors import InvalidRequest
+from executor.asked import one_call
 from runtime.budgets import TABLE, amount
 from runtime.results import RunResult
 
@@ -116,6 +117,19 @@ class Scoped:
             toolkit=toolkit,
             narrowings=self._narrowings,
         )
+
+    async def ask(
+        self,
+        path: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        meta: bool = False,
+        principal: str = "sdk",
+        toolkit: str | None = None,
+    ) -> RunResult:
+        """Call one tool in a run of its own, which waits where a person must allow the call: its `result` is what
+        `call` gives, and it is answered like every other. Raises as `run` does."""
+        return await self.run(**one_call(path, args, meta=meta), principal=principal, toolkit=toolkit)
 
     async def paginate(
         self,

@@ -69,6 +69,9 @@ class CallRequest(Asked):
     args: dict[str, Any] = Field(default_factory=dict)
     toolkit: Text | None = Field(default=None, description="Narrows the tools to a named subset.")
     meta: bool = Field(default=False, description="Also answer the HTTP status and headers.")
+    ask: bool = Field(
+        default=False, description="Where a person must allow the call, make it in a run that waits for one."
+    )
 
 
 class PolicyRequest(Asked):

@@ -60,7 +60,7 @@ class People:
         end with the call that is waiting for them."""
         asked: set[str] = set()
         while answer.status == "waiting" and caller.decides and _asks(ctx.session.client_capabilities):
-            open = [one for one in answer.interactions if one["id"] not in asked and _whole(one)][:MOST_AT_ONCE]
+            open = [one for one in answer.interactions if one["id"] not in asked and _here(one)][:MOST_AT_ONCE]
             if not open:
                 break
             if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
@@ -192,8 +192,9 @@ def _elicited(response: Any) -> types.ElicitResult | None:
         return None
 
 
-def _whole(one: Mapping[str, Any]) -> bool:
-    return len(_arguments(one)) <= MOST_SHOWN
+def _here(one: Mapping[str, Any]) -> bool:
+    """Whether the person at the client can decide it: they see all of it, and it takes no other than who asks."""
+    return one["approver"] == "anyone" and len(_arguments(one)) <= MOST_SHOWN
 
 
 def _message(run_id: str, one: Mapping[str, Any]) -> str:

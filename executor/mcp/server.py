@@ -12,6 +12,7 @@ from mcp.shared.exceptions import MCPError
 
 import executor as product
 from bridge.wire.errors import ExecutorError, NotFound, ToolError
+from executor.asked import ONE_CALL, ONE_CALL_MS
 from executor.mcp import definitions, direct, guide, render
 from executor.mcp.caller import Caller
 from executor.mcp.people import People, sealed
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 PROMPT: Final = "write_a_script"
 LISTED: Final = 20
 """Waiting runs that are listed."""
-ONE_CALL: Final = "await tools.call(input.path, input.arguments)"
-ONE_CALL_MS: Final = 300_000
-
 Done = RunResult | types.CallToolResult
 """What a tool of ours came to: a run, which may wait for a person, or the answer."""
 

@@ -117,3 +117,28 @@ def test_at_a_terminal_the_person_there_is_asked(stocked: Path, tmp_path: Path) 
     assert "\u202e".encode() not in said
     assert b"\x1b[2J" not in said
     assert b"completed" in said
+
+
+CALL = "pets.org.main.store.placeOrder"
+
+
+def test_a_direct_call_asks_where_it_may(shop: str, tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        add_shop(server, shop)
+        path, body = f"/tools/{CALL}/call", {"args": {"body": {"petId": 3, "quantity": 1}}}
+        refused = server.ask("POST", path, body)
+        assert (refused.status, refused.code) == (403, "approval_required")
+        asked = server.ask("POST", path, body | {"ask": True, "meta": True})
+        assert (asked.status, asked.json["status"]) == (202, "waiting")
+        (interaction,) = asked.json["interactions"]
+        assert (interaction["path"], interaction["arguments"]) == (CALL, body["args"])
+        answer = {"interaction": interaction["id"], "action": "approve"}
+        done = server.ask("POST", asked.headers["location"] + "/resume", answer)
+        assert (done.json["result"]["value"]["petId"], done.json["result"]["http"]["status"]) == (3, 200)
+        order = {"orderId": done.json["result"]["value"]["id"]}
+        read = server.ask("POST", "/tools/pets.org.main.store.getOrderById/call", {"args": order, "ask": True})
+        assert (read.status, set(read.json)) == (200, {"value"})
+        # The same through the command line, which goes through the server that holds the home.
+        said = cli(tmp_path, "call", CALL, json.dumps(body["args"]), "--ask")
+        assert (said.returncode, "executor runs resume run_" in said.stderr) == (3, True), said.stderr
+        assert cli(tmp_path, "call", CALL, json.dumps(body["args"])).returncode == 1

@@ -212,6 +212,19 @@ async def test_characters_that_hide_others_are_shown_as_escapes(opened, shop, er
     assert "Grüße \\u202e\\u200b\\u0007 \\udb40\\udc41" in person.asked[0]
 
 
+async def test_who_asks_is_not_asked_where_it_takes_another(shop, era):
+    """POL-15"""
+    async with Executor.open(config=Config(workers=1, approver="another")) as ex:
+        Shop(ex)
+        person = Person()
+        async with connected(ex, era, person) as client:
+            answer = await client.call_tool("run_code", DROP)
+            assert (answer.structured_content["status"], person.asked) == ("waiting", [])
+            run_id = answer.structured_content["run_id"]
+        (asked,) = (await ex.get_run(run_id)).interactions
+        assert (await ex.resume(run_id, asked["id"], "approve", principal="bob")).result == "dropped"
+
+
 async def test_a_decision_through_another_door_ends_the_question(opened, shop):
     ex, _ = opened
     asked, withdrawn = asyncio.Event(), asyncio.Event()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bridge.policy import Policy, decide, new_rule
-from bridge.wire.errors import Forbidden, InvalidRequest
+from bridge.wire.errors import Forbidden, InvalidRequest, ToolError
 from catalog.model import Tool, ToolSpec
 from executor import Config, Conflict, Executor
 from runtime import interactions
@@ -216,3 +216,12 @@ async def test_denials_of_long_ago_do_not_count(ex: Executor, monkeypatch: pytes
     assert await _denied(ex, PAY, "ann") == "approval_denied"
     monkeypatch.setattr(interactions, "DENIALS_S", 0.0)
     assert await _denied(ex, PAY, "ann") == "asked, approval_denied"
+
+
+async def test_a_direct_call_may_wait_in_a_run_of_its_own(ex: Executor) -> None:
+    with pytest.raises(ToolError) as refused:
+        await ex.call("p.org.main.pay", {"n": 1})
+    assert refused.value.code == "approval_required"
+    run = await ex.ask("p.org.main.pay", {"n": 1})
+    ended = await ex.resume(run.run_id, run.interactions[0]["id"], "approve")
+    assert (run.status, ended.result) == ("waiting", "paid")

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from bridge.wire.errors import ExecutorError
+from executor.asked import one_call
+from executor.cli.app import DONE, exit_status
 from executor.cli.options import HERE, Flag, UsageError, Where, read_json
 from executor.cli.session import open_session
 
 
 async def call(
-    path: str, args: str = "{}", /, *, meta: Flag = False, toolkit: str | None = None, where: Where = HERE
-) -> None:
-    """Call one tool and print its value as JSON.
+    path: str,
+    args: str = "{}",
+    /,
+    *,
+    meta: Flag = False,
+    ask: Flag = False,
+    toolkit: str | None = None,
+    where: Where = HERE,
+) -> int:
+    """Call one tool and print its value as JSON. At a terminal the person there is asked where one must allow it.
 
     Parameters
     ----------
@@ -21,16 +31,28 @@ async def call(
         Its arguments: a JSON object, @file, or @- for standard input.
     meta
         Also print the HTTP status and headers.
+    ask
+        Where a person must allow it, make it in a run that waits for one, and exit with 3.
     toolkit
         Only if this toolkit holds it.
     """
-    from executor.cli import output
+    from executor.cli import asking, output
 
     given = read_json(args, "the arguments")
     if not isinstance(given, dict):
         raise UsageError("the arguments must be a JSON object", hint="""such as '{"id": 7}'""")
     async with open_session(where) as session:
-        output.print_value(await session.call(path, given, meta=meta, toolkit=toolkit))
+        try:
+            output.print_value(await session.call(path, given, meta=meta, toolkit=toolkit))
+            return DONE
+        except ExecutorError as e:
+            if e.code != "approval_required" or not (ask or (args != "@-" and asking.can_ask())):
+                raise
+        run = await session.run(**one_call(path, given, meta=meta), toolkit=toolkit)
+        if asking.can_ask() and args != "@-":
+            run = await asking.settle(session, run)
+    output.show_run(run)
+    return exit_status(run)
 
 
 async def search(

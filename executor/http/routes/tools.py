@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
+from bridge.wire.errors import ToolError
 from executor.http import schemas
 from executor.http.answers import json_answer
 from executor.http.operation import Answer, Call, Operation
@@ -44,17 +45,16 @@ class Tools:
 
     async def call(self, call: Call) -> Response:
         body: schemas.CallRequest = call.body
-        value = await while_present(
-            call.receive,
-            within(self.executor, call).call(
-                call.params["path"],
-                call.value(body.args),
-                meta=body.meta,
-                principal=call.principal,
-                door="http",
-                toolkit=body.toolkit,
-            ),
-        )
+        caller, path, args = within(self.executor, call), call.params["path"], call.value(body.args)
+        whose: dict[str, Any] = {"meta": body.meta, "principal": call.principal, "toolkit": body.toolkit}
+        try:
+            value = await while_present(call.receive, caller.call(path, args, door="http", **whose))
+        except ToolError as e:
+            if e.code != "approval_required" or not body.ask:
+                raise
+            # Nothing was sent.
+            run = await while_present(call.receive, caller.ask(path, args, **whose))
+            return json_answer(run.as_dict(), 202, {"location": f"/runs/{run.run_id}"})
         return json_answer(values.to_json(value) if body.meta else {"value": values.to_json(value)})
 
     def operations(self) -> list[Operation]:
@@ -87,7 +87,10 @@ class Tools:
                 "/tools/{path}/call",
                 "Call a tool",
                 self.call,
-                {200: Answer("The value that the tool gave.", schemas.CallAnswer)},
+                {
+                    200: Answer("The value that the tool gave.", schemas.CallAnswer),
+                    202: Answer("A person must allow it (`ask: true`): the run that waits for one.", schemas.RunAnswer),
+                },
                 (403, 404, 409, 502, 503, 504),
                 body=schemas.CallRequest,
                 needs=("run",),
