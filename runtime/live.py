@@ -192,19 +192,9 @@ class Live:
 
     def record(self) -> RunRecord:
         """The record as it stands; later output does not show in it."""
-        request = self.request
+        request, answer = self.request, self.answer()
         return RunRecord(
-            run_id=self.id,
-            status=self.status,
-            result=self.result,
-            result_ref=self.result_ref,
-            error=self.error,
-            limit=self.limit,
-            interactions=self.interactions(),
-            logs=list(self.output.logs),
-            emitted=list(self.output.emitted),
-            calls=list(self.output.calls),
-            usage=self.usage(),
+            **{name: getattr(answer, name) for name in RunResult.__dataclass_fields__},
             language=request.language,
             code=request.code,
             input=request.input_value,
