@@ -10,11 +10,13 @@ from typing import Any, Final
 
 from bridge.accounts import Auth
 from bridge.documents import Endpoint, Source, is_url
-from bridge.integrations import Integrations
+from bridge.integrations import UNLISTED, Integrations
 from bridge.repeats import check_patterns
 from bridge.wire.errors import InvalidRequest
 from catalog import rows
+from catalog.kinds.graphql.integration import endpoint
 from catalog.model import AddReport, Connection, Integration, Manifest
+from catalog.origin import reach_of
 from catalog.registry import Installed
 
 _NOTHING: Final = (None, None, None)
@@ -57,6 +59,8 @@ class Endpoints(Integrations):
         where: Source = source
         if url is None or source == url:
             known = account if given else await self._known(account, host)
+            if await self.oauth.diagnostics(known):
+                return await self._install_unlisted(before, account, known, replace=replace, host=host, asked=given)
             where = Endpoint(asked["endpoint"], known)
         elif isinstance(source, str) and not is_url(source) and ("{" in source or "\n" in source):
             where = bytes(source, "utf-8", "replace")
@@ -67,12 +71,24 @@ class Endpoints(Integrations):
         made = Installed(integration, config, manifest, time.time())
         return await self._install(made, account, replace=replace, host=host, asked=given)
 
+    async def _install_unlisted(
+        self, before: Installed, account: Connection, known: Connection, *, replace: bool, host: bool, asked: bool
+    ) -> AddReport:
+        """Only who has signed in is told what there is: it is asked then."""
+        url = endpoint(str(before.config["endpoint"]))
+        there = Manifest((), reach=(reach_of(url, prefix=url.path, methods=("POST",)),))
+        await self._documents.check_reach(there, before.config["allow_private"])
+        source = {"endpoint": str(before.config["endpoint"]), "account": [known.scope, known.name]}
+        config = {**before.config, "document_url": None, "source": source, UNLISTED: True}
+        made = changed(before, config=config, manifest=there)
+        return await self._install(made, account, replace=replace, host=host, asked=asked)
+
     async def _known(self, account: Connection, host: bool) -> Connection:
         """The account of that name that is there already, as far as its credential may go elsewhere."""
         earlier = self._registry.installed(account.integration)
         known = list(earlier.connections.values()) if earlier is not None else await self._kept(account.integration)
         one = next((one for one in known if (one.scope, one.name) == (account.scope, account.name)), account)
-        if host or self.connections.permits(one.references):
+        if host or (one.oauth is None and self.connections.permits(one.references)):
             return changed(one, reach=None)
         return one if one.reach is not None else changed(one, reach=())
 

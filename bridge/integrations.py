@@ -27,6 +27,8 @@ from catalog.model import AddReport, Connection, Integration, Manifest, Schema, 
 from catalog.registry import Installed, Registry
 from catalog.store import CatalogStore
 
+UNLISTED: Final = "unlisted"
+"""In the configuration of what says only to somebody who has signed in what its tools are, before anybody has."""
 _NOTHING: Final = (None, None, None)
 _log = structlog.get_logger("executor.toolbox")
 
@@ -127,6 +129,9 @@ class Integrations:
         """
         old = self._existing(name)
         describer(old)
+        account = next(iter(old.connections.values()), None)
+        if source is None and account is not None and await self.listed_first(account) is not None:
+            old = self._existing(name)
         integration, config, manifest = await self._read_again(old, source)
         async with self._changing:
             if self._existing(name) is not old:
@@ -136,6 +141,28 @@ class Integrations:
             await self._index(self._registry.install(new))
         _log.info("integration_refreshed", integration=name, awaiting=len(report.awaiting), held=len(report.held))
         return report
+
+    async def listed_first(self, account: Connection) -> list[str] | None:
+        """The tools of what was added before anybody could ask it for them; None where there is nothing to do. Nothing
+        of it awaits review: it was added for what it has. Raises ImportFailed."""
+        old = self._registry.installed(account.integration)
+        if old is None or not old.config.get(UNLISTED):
+            return None
+        integration, config, manifest = await self._described_to(account, old)
+        known = {key: value for key, value in config.items() if key != UNLISTED}
+        async with self._changing:
+            if self._registry.installed(old.name) is not old:
+                return None
+            new = Installed(integration, known, manifest, old.created_at, dict(old.connections))
+            await self._catalog.put_integration(await anyio.to_thread.run_sync(rows.row_of, new), [])
+            tools = self._registry.install(new)
+            await self._index(tools)
+        _log.info("integration_listed", integration=old.name, tools=len(tools))
+        return [tool.path for tool in tools]
+
+    async def _described_to(self, account: Connection, old: Installed) -> tuple[Integration, dict[str, Any], Manifest]:
+        """What an integration is to one of its accounts. Raises ImportFailed."""
+        return await self._read_again(old, None)
 
     async def _read_again(
         self, old: Installed, source: str | Path | bytes | Mapping[str, Any] | None

@@ -15,12 +15,13 @@ from bridge.accounts import Auth
 from bridge.connections import Connections
 from bridge.documents import Documents
 from bridge.endpoints import Endpoints
+from bridge.integrations import UNLISTED
 from bridge.mcp.endpoint import checked
 from bridge.mcp.servers import Servers, Upstream
 from bridge.mcp.session import Listed
 from bridge.oauth.accounts import OAuth
 from bridge.outbound import Passage, ToolCaller
-from bridge.refresh import RefreshReport, refreshed
+from bridge.refresh import refreshed
 from bridge.rules import Rules
 from bridge.wire.errors import Forbidden, ImportFailed, InvalidRequest, ToolError
 from catalog import rows
@@ -97,8 +98,7 @@ class Upstreams(Endpoints):
         account = account if known is not None and not asked else changed(account, reach=(where,))
         if await self.oauth.diagnostics(account):
             # Only who has signed in is told what there is: it is listed then.
-            empty = nothing.integration.resolve_tools(config | {"listing": {"tools": []}})
-            made = Installed(nothing.integration, config | {"unlisted": True}, empty, nothing.created_at)
+            made = changed(nothing, config=config | {UNLISTED: True})
             return await self._install(made, account, replace=replace, host=host, asked=asked)
         integration, config, manifest = await self._listed(name, config, account, host=host)
         self.connections.account(manifest, (name, scope, connection), None, None, probe)
@@ -145,33 +145,15 @@ class Upstreams(Endpoints):
         self, name: str, config: Mapping[str, Any], listed: Listed
     ) -> tuple[Integration, dict[str, Any], Manifest]:
         integration = rows.KINDS["mcp"](name)
-        found = {key: value for key, value in config.items() if key != "unlisted"} | {"era": listed.era}
+        found = {key: value for key, value in config.items() if key != UNLISTED} | {"era": listed.era}
         manifest = await anyio.to_thread.run_sync(integration.resolve_tools, found | {"listing": listed.as_config()})
         return integration, found, manifest
 
-    async def listed_first(self, account: Connection) -> list[str] | None:
-        """The tools of a server that was added before anybody could ask it for them; None where there is nothing to do.
-        Raises ImportFailed."""
+    async def _described_to(self, account: Connection, old: Installed) -> tuple[Integration, dict[str, Any], Manifest]:
+        if old.kind != "mcp":
+            return await super()._described_to(account, old)
         await self._servers.drop(account.integration, account.scope, account.name)
-        old = self._registry.installed(account.integration)
-        if old is None or not old.config.get("unlisted"):
-            return None
-        integration, config, manifest = await self._listed(old.name, old.config, account)
-        async with self._changing:
-            if self._registry.installed(old.name) is not old:
-                return None
-            new = Installed(integration, config, manifest, old.created_at, dict(old.connections))
-            await self._catalog.put_integration(await anyio.to_thread.run_sync(rows.row_of, new), [])
-            tools = self._registry.install(new)
-            await self._index(tools)
-        _log.info("integration_listed", integration=old.name, tools=len(tools))
-        return [tool.path for tool in tools]
-
-    async def refresh(self, name: str, source: str | Path | bytes | Mapping[str, Any] | None = None) -> RefreshReport:
-        account = next(iter(self._existing(name).connections.values()), None)
-        if account is not None and self._existing(name).config.get("unlisted"):
-            await self.listed_first(account)
-        return await super().refresh(name, source)
+        return await self._listed(old.name, old.config, account)
 
     async def _read_again(
         self, old: Installed, source: str | Path | bytes | Mapping[str, Any] | None

@@ -16,10 +16,13 @@ from urllib.parse import parse_qsl, urlsplit
 import httpx2
 import pytest
 
+from bridge.wire.errors import InvalidRequest
+from executor import Executor
+from executor.config import Config
 from tests.blackbox.openid import log_in, openid_provider
 from tests.blackbox.server import COMMAND, Server, environment, serving
 from tests.threats.test_sec import spellings
-from tests.unit.authority import CLIENT, SECRET, Authority, authority_running
+from tests.unit.authority import CLIENT, SECRET, Authority, auth, authority, authority_running
 
 
 @pytest.fixture(scope="module")
@@ -79,11 +82,15 @@ def test_another_browser_cannot_come_back(server: Server, issuer: str) -> None:
     assert call(server, "them", "/userinfo").code == "connection_missing"
 
 
-def test_the_command_line_signs_in_on_the_machine_where_it_runs(server: Server, issuer: str) -> None:
+def test_the_command_line_signs_in_on_the_machine_where_it_runs(server: Server, issuer: str, tmp_path: Path) -> None:
+    """MCP-20: the browser gets the page as one argument, and no shell has a look at it."""
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/opened\n')
+    browser.chmod(0o700)
     add(server, "cli", issuer, issuer=issuer, scopes=["openid", "email"])
     process = subprocess.Popen(
-        [*COMMAND, "connect", "cli", "--no-browser", "--json"],
-        env=environment() | {"EXECUTOR_HOME": str(server.home)},
+        [*COMMAND, "connect", "cli", "--json"],
+        env=environment() | {"EXECUTOR_HOME": str(server.home), "BROWSER": str(browser)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -102,8 +109,23 @@ def test_the_command_line_signs_in_on_the_machine_where_it_runs(server: Server, 
         process.kill()
         process.wait(20)
     assert process.returncode == 0
+    assert (tmp_path / "opened").read_text() == page + "\n"
     assert json.loads(out)["oauth"]["scopes"] == ["openid", "email"]
     assert call(server, "cli", "/userinfo").json["value"]["email"] == "bob@example.com"
+
+
+@pytest.mark.anyio
+async def test_a_program_signs_in_by_itself() -> None:
+    async with authority() as one, Executor.open(config=Config(workers=1, require="process")) as ex:
+        await ex.set_secret("client", SECRET)
+        await ex.add_http("api", [one.base], auth=auth(one), allow_private=["127.0.0.1"])
+        begun = await ex.authorize("api", redirect_uri="http://127.0.0.1:1/callback")
+        async with httpx2.AsyncClient(trust_env=False) as browser:
+            location = (await browser.get(begun["url"])).headers["location"]
+        assert (await ex.finish_authorization(location))["oauth"]["signed_in"]
+        assert await ex.call("api.org.main.http.get", {"path": "/api"}) == {"ok": True, "target": "/api"}
+        with pytest.raises(InvalidRequest):
+            await ex.finish_authorization(location + "&state=x")
 
 
 def test_pages_say_nothing_that_a_stranger_put_in(server: Server) -> None:

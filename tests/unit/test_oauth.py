@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from graphql import build_schema, introspection_from_schema
 
 from bridge.oauth import tokens as kept
 from bridge.secrets.ports import MemorySecrets
 from bridge.toolbox import Toolbox, ToolboxSettings
 from bridge.wire.errors import InvalidRequest, StorageFull, ToolError
 from tests.unit.authority import CLIENT, REDIRECT, SECRET, Authority, auth, authority, connected, signed_in, visit
-from tests.unit.upstream import call, document, operation, response, toolbox
+from tests.unit.upstream import Seen, call, document, operation, response, toolbox
 
 pytestmark = pytest.mark.anyio
 GET = "api.org.main.http.get"
@@ -404,3 +405,59 @@ async def test_offline_access_is_asked_for_where_it_is_offered() -> None:
         await _age(box, 3600)
         assert (await api(box))["ok"]
         assert "scope" not in one.asked[-1]
+
+
+async def test_a_graphql_endpoint_is_asked_for_its_schema_once_somebody_has_signed_in() -> None:
+    schema = build_schema("type Query { hello: String }")
+
+    async def graphql(seen: Seen, reader: Any, writer: Any) -> None:
+        if (seen.header("authorization") or "").removeprefix("Bearer ") not in one.tokens:
+            writer.write(response({}, status=401))
+        elif b"__schema" in seen.body:
+            writer.write(response({"data": introspection_from_schema(schema)}))
+        else:
+            writer.write(response({"data": {"hello": "you"}}))
+
+    async with authority() as one, toolbox() as box:
+        one.server.answers["/graphql"] = graphql
+        await box.set_secret("client", SECRET)
+        report = await box.add_graphql("api", one.base + "/graphql", auth=auth(one), allow_private=["127.0.0.1"])
+        assert report.tools == []
+        done = await signed_in(box)
+        assert done["tools"] == ["api.org.main.query.hello"]
+        assert (await call(box, "api.org.main.query.hello")).value == "you"
+        assert (await box.refresh("api")).awaiting == []
+
+
+async def test_a_refresh_token_stays_where_the_server_gives_no_new_one() -> None:
+    async with authority(lifetime=1000, rotates=False) as one, toolbox() as box:
+        await connected(box, one)
+        await signed_in(box)
+        for _ in range(2):
+            await _age(box, 1000)
+            assert (await api(box))["ok"]
+        assert len({fields["refresh_token"] for fields in one.asked[1:]}) == 1
+
+
+async def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bridge.oauth.servers.TIMEOUT_S", 0.2)
+    async with authority(lifetime=1000) as one, toolbox() as box:
+        await connected(box, one)
+        await signed_in(box)
+        await _age(box, 1000)
+        one.hold = one.server.released.wait  # type: ignore[assignment]
+        with pytest.raises(ToolError) as caught:
+            await api(box)
+        assert caught.value.code == "upstream_unreachable"
+        assert one.refreshes == 2
+
+
+@pytest.mark.parametrize("place", ["https://169.254.169.254/token", "https://10.0.0.1/token", "https://[::1]:1/token"])
+async def test_a_token_endpoint_in_a_private_place_is_not_asked(place: str) -> None:
+    """What a server's metadata names goes through the same gate as everything else."""
+    async with authority(extra={"token_endpoint": place}) as one, toolbox() as box:
+        await connected(box, one, issuer=one.base, authorization_url=None, token_url=None)
+        begun = await box.authorize("api", redirect_uri=REDIRECT)
+        with pytest.raises(ToolError) as caught:
+            await box.finish_authorization(await visit(begun["url"]), principal="sdk")
+        assert caught.value.code == "egress_denied"
