@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 from graphql import build_schema, introspection_from_schema, parse, validate
+from jsonschema import Draft202012Validator
 from starlette.responses import JSONResponse, PlainTextResponse
 
 from bridge.wire.errors import Conflict, ImportFailed, InvalidRequest
 from executor import Executor, ToolError
+from executor.cli.commands import add
+from executor.cli.options import UsageError, Where
 from tests.blackbox.graphql_tracker import SDL, TOKEN, Tracker, tracker_running
 from tests.blackbox.server import cli, serving
 
@@ -70,7 +73,8 @@ async def test_every_generated_operation_is_valid_and_answered_as_described(
         value = await ran(
             executor, "await tools.call(`tr.org.main.${input[0]}`, input[1])", input=[name, given.get(name, {})]
         )
-        assert value is not None
+        told = await executor.describe(f"tr.org.main.{name}", schemas=True)
+        Draft202012Validator(told["output_schema"]).validate(value)
     assert len(tracker.requests) == len(paths) - 1 == 11
     for query in tracker.queries():
         assert validate(schema, parse(query)) == [], query
@@ -312,8 +316,10 @@ def test_it_is_added_over_http_and_on_the_command_line(tracker: Tracker, tmp_pat
     assert done.returncode == 0, done.stderr
     assert "added tr: 12 tools" in done.stderr + done.stdout
     assert "#Subscription left out: subscriptions" in done.stderr + done.stdout
-    done = cli(home, "call", "tr.org.main.graphql", '{"query": "{ viewer { login } }"}')
-    assert json.loads(done.stdout) == {"viewer": {"login": "ann"}}
-    done = cli(home, "add", "graphql", str(file), "--name", "x")
-    assert done.returncode == 2
-    assert "--endpoint" in done.stderr
+
+
+async def test_a_schema_without_an_endpoint_is_wrong_usage(tmp_path: Path) -> None:
+    file = tmp_path / "schema.graphql"
+    file.write_text(SDL)
+    with pytest.raises(UsageError, match="does not say where its API is"):
+        await add.graphql(str(file), name="x", where=Where(home=tmp_path / "home"))

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from graphql import build_schema, introspection_from_schema, parse, validate
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bridge.wire.errors import ImportFailed, ToolError
 from catalog.kinds.graphql import GraphQL, documents, limits, operations, selections
@@ -254,6 +256,13 @@ def test_a_field_that_is_not_there_is_answered_with_those_that_are() -> None:
     with pytest.raises(ToolError) as refusal:
         selected("{ author { name } }")
     assert refusal.value.hint == "User has id, login, email, issues."
+    for text, hint in (
+        ("{ titel }", "Did you mean title? Issue has id, number"),
+        ("{ comments(first: 1, autor: 2) }", "Did you mean author? comments takes first, author."),
+    ):
+        with pytest.raises(ToolError) as refusal:
+            selected(text)
+        assert (refusal.value.hint or "").startswith(hint)
 
 
 def test_a_document_is_known_by_its_operation_and_its_root_fields() -> None:
@@ -339,3 +348,39 @@ def test_directives_of_documents_are_known_and_those_of_schemas_are_not() -> Non
     for text in ("{ b @live }", "{ b @own }", "{ b @skip }", "{ b @nope }"):
         with pytest.raises(ToolError):
             documents.selection(schema, "{ a ", "select", text, "Query")
+
+
+NAMES = [f"T{at}" for at in range(6)]
+KINDS = ["String", "ID", "Int", "Own", "E", "U", "Missing", *NAMES]
+wrapped = st.sampled_from(["{}", "{}!", "[{}]", "[{}!]!", "[[{}]]", "[[[{}!]]!]"])
+
+
+@st.composite
+def _fields(draw: st.DrawFn, names: list[str]) -> str:
+    out = []
+    for name in draw(st.lists(st.sampled_from(names), min_size=1, max_size=8, unique=True)):
+        kind = draw(wrapped).format(draw(st.sampled_from(KINDS)))
+        args = draw(st.sampled_from(["", "", "(a: Int)", "(a: Int!)", "(a: Int! = 1)", "(a: I, b: [E!]!)"]))
+        out.append(f"{name}{args}: {kind}{draw(st.sampled_from(['', '', ' @deprecated']))}")
+    return " ".join(out)
+
+
+@st.composite
+def _schemas(draw: st.DrawFn) -> str:
+    names = ["id", "name", "nodes", "edges", "node", "pageInfo", "totalCount", "hasNextPage", "a", "b", "c"]
+    parts = ["scalar Own", "enum E { A B }", "input I { i: I, e: E! = A, t: [T0] }"]
+    parts.append(f"union U = {' | '.join(draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=6, unique=True)))}")
+    for name in NAMES:
+        word = draw(st.sampled_from(["type", "type", "interface"]))
+        base = draw(st.sampled_from(["", "", *(f" implements {one}" for one in NAMES if one != name)]))
+        parts.append(f"{word} {name}{base} {{ {draw(_fields(names))} }}")
+    parts.append(f"type Query {{ {draw(_fields(names))} t: T0 u: U }}")
+    return "\n".join(parts)
+
+
+@settings(max_examples=40, deadline=None)
+@given(_schemas())
+def test_whatever_the_schema_every_operation_that_is_made_is_valid(text: str) -> None:
+    manifest = imported(text)
+    assert problems(manifest) == []
+    assert all(len(one.binding["selection"].split()) < 400 for one in manifest.tools)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
 from graphql import (
@@ -16,6 +17,7 @@ from graphql import (
     FragmentDefinitionNode,
     FragmentSpreadNode,
     GraphQLError,
+    GraphQLField,
     GraphQLInterfaceType,
     GraphQLObjectType,
     GraphQLSchema,
@@ -34,20 +36,21 @@ from bridge.wire.errors import ToolError
 from catalog.kinds.graphql.limits import MAX_ROOTS, MAX_TOKENS, Meter, TooMuch, scan, syntax
 
 MAX_ERRORS: Final = 5
-FIELDS_SHOWN: Final = 60
+NAMES_SHOWN: Final = 60
+NAMES_COMPARED: Final = 1000
 
-_MISSED: Final = re.compile(r"Cannot query field '\w+' on type '(\w+)'")
+_FIELD: Final = re.compile(r"Cannot query field '(\w+)' on type '(\w+)'")
+_ARGUMENT: Final = re.compile(r"Unknown argument '(\w+)' on field '(\w+)\.(\w+)'")
 
 
 class Asked(NamedTuple):
     """What an arbitrary document asks for: the kind of its operation, its root fields, and what is sent for it.
 
-    `document` is the operation alone, with the fragments that it uses; `name` is the operation's, None without one.
+    `text` is the operation alone, with the fragments that it uses; `name` is the operation's, None without one.
     """
 
     kind: str
     roots: tuple[str, ...]
-    document: DocumentNode
     text: str
     name: str | None
 
@@ -119,7 +122,7 @@ def asked(text: str, operation_name: str | None) -> Asked:
     used = _used(operation, fragments)
     kept = DocumentNode(definitions=(operation, *(fragments[name] for name in used)))
     name = operation.name.value if operation.name is not None else None
-    return Asked(operation.operation.value, tuple(dict.fromkeys(roots)), kept, print_ast(kept), name)
+    return Asked(operation.operation.value, tuple(dict.fromkeys(roots)), print_ast(kept), name)
 
 
 def _chosen(
@@ -181,36 +184,54 @@ def _used(operation: OperationDefinitionNode, fragments: Mapping[str, FragmentDe
 
 def check(schema: GraphQLSchema, document: Asked, variables: Mapping[str, Any]) -> None:
     """Check the document and its variables against the schema. Raises ToolError(invalid_arguments)."""
-    _check(schema, document.document, "query", None)
-    operation = document.document.definitions[0]
+    parsed = parse(document.text)
+    _check(schema, parsed, "query", None)
+    operation = parsed.definitions[0]
     assert isinstance(operation, OperationDefinitionNode)
     defined = operation.variable_definitions or ()
     names = {one.variable.name.value for one in defined}
     if strange := [name for name in variables if name not in names]:
         raise refused("variables", f"the operation declares no variable {strange[0][:80]!r}")
-    found = get_variable_values(schema, tuple(defined), dict(variables), max_errors=MAX_ERRORS)
+    found = get_variable_values(schema, tuple(defined), dict(variables), MAX_ERRORS, hide_suggestions=True)
     if isinstance(found, list) and found:
         raise refused("variables", "; ".join(one.message.rstrip(".")[:300] for one in found[:MAX_ERRORS]))
 
 
 def _check(schema: GraphQLSchema, document: DocumentNode, argument: str, hint: str | None) -> None:
     try:
-        errors: list[GraphQLError] = validate(schema, document, max_errors=MAX_ERRORS)
+        errors: list[GraphQLError] = validate(schema, document, max_errors=MAX_ERRORS, hide_suggestions=True)
     except RecursionError:
         raise refused(argument, "it is nested too deeply", hint) from None
     except GraphQLError as e:
         errors = [e]
     told = [one.message.rstrip(".")[:300] for one in errors if not one.message.startswith("Too many validation")]
     if told:
-        raise refused(argument, "; ".join(told[:MAX_ERRORS]), _fields(schema, told) or hint)
+        raise refused(argument, "; ".join(told[:MAX_ERRORS]), _instead(schema, told) or hint)
 
 
-def _fields(schema: GraphQLSchema, told: list[str]) -> str | None:
-    """What there is to select, where a field was not found."""
-    missed = next((match for one in told if (match := _MISSED.match(one))), None)
-    kind = schema.type_map.get(missed[1]) if missed is not None else None
-    if not isinstance(kind, (GraphQLObjectType, GraphQLInterfaceType)):
+def _instead(schema: GraphQLSchema, told: list[str]) -> str | None:
+    """What there is, where a field or an argument was not found. (The library's own suggestions measure every name of
+    a schema, which takes seconds for a large one.)"""
+    for one in told:
+        if (missed := _FIELD.match(one)) is not None:
+            name, (kind, members) = missed[1], (missed[2], _members(schema, missed[2]))
+            return _known(f"{kind} has", name, list(members))
+        if (missed := _ARGUMENT.match(one)) is not None:
+            name, kind, field = missed.groups()
+            found = _members(schema, kind).get(field)
+            return _known(f"{field} takes", name, list(found.args)) if found is not None else None
+    return None
+
+
+def _members(schema: GraphQLSchema, name: str) -> Mapping[str, GraphQLField]:
+    kind = schema.type_map.get(name)
+    return kind.fields if isinstance(kind, (GraphQLObjectType, GraphQLInterfaceType)) else {}
+
+
+def _known(what: str, name: str, names: list[str]) -> str | None:
+    if not names:
         return None
-    names = list(kind.fields)
-    more = f" and {len(names) - FIELDS_SHOWN} more" if len(names) > FIELDS_SHOWN else ""
-    return f"{kind.name} has {', '.join(names[:FIELDS_SHOWN])}{more}."
+    near = get_close_matches(name[:80], names[:NAMES_COMPARED], n=1)
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    guess = f"Did you mean {near[0]}? " if near else ""
+    return f"{guess}{what} {', '.join(names[:NAMES_SHOWN])}{more}."

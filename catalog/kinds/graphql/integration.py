@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from catalog.kinds.graphql.documents import Asked
 
-MAX_REMEMBERED: Final = 256
-"""Selections and documents of one integration that are not checked anew."""
+MAX_REMEMBERED: Final = 64
+"""Selections, and documents, of one integration that are kept as they are sent; each may take some 400 KB."""
 
 
 class Acts(NamedTuple):
@@ -98,7 +98,7 @@ class GraphQL:
         binding = tool.binding
         body: dict[str, Any]
         if binding["operation"] == "any":
-            asked = await self._asked(args)
+            asked = self._documents.get((args["query"], args.get("operationName"))) or await self._asked(args)
             body = {"query": asked.text, "variables": args.get("variables") or {}}
             body |= {"operationName": asked.name} if asked.name else {}
         else:
