@@ -9,7 +9,7 @@ from typing import Any, Final
 import anyio
 import structlog
 
-from bridge.calls import ARGS_BYTES
+from bridge.calls import ARGS_BYTES, CallContext
 from bridge.client import Answer, Client, Opened
 from bridge.egress import Gate, Grant, denied
 from bridge.oauth import remedies
@@ -87,6 +87,8 @@ class Passage:
         """Whether whatever it sends may be sent again, as the tool is declared."""
         self.credentialed = False
         """Whether the last request that was opened carried a credential."""
+        self.context: CallContext | None = None
+        """Whose call it is, and within which bounds."""
         self.deadline: float | None = None
         """When the call ends, on the loop's clock; whoever makes it sets this and ends it."""
         self.body_limit = written_limit(ARGS_BYTES)

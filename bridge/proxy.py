@@ -202,6 +202,7 @@ class ToolProxy:
         passage = self._passage(tool, written_limit(ctx.value_bytes), announce)
         passage.body_limit = written_limit(ctx.args_bytes)
         passage.repeatable = record.idempotent
+        passage.context = ctx
         answering = self._answer(tool, args, integration, passage, fetching, page)
         value = await self._made(ctx, tool, answering, passage, record)
         return self._outcome(ctx, value, meta, record, passage)

@@ -25,7 +25,8 @@ from bridge.npm.settings import NpmSettings
 from bridge.oauth.accounts import OAuth
 from bridge.oauth.clients import checked_scopes
 from bridge.oauth.flows import Callback
-from bridge.outbound import Passage
+from bridge.outbound import Passage, ToolCaller
+from bridge.packaged import Packaged
 from bridge.policy import Approver, Effect, MemoryPolicies, Policy, PolicyStore
 from bridge.proxy import ToolProxy
 from bridge.rules import Rules
@@ -35,7 +36,6 @@ from bridge.secrets.ports import KeyStore, MemorySecrets, SecretStore
 from bridge.secrets.providers import Providers
 from bridge.settings import ToolboxSettings
 from bridge.toolkits import MemoryToolkits, Toolkits, ToolkitStore
-from bridge.upstreams import Upstreams
 from bridge.view import Narrowing
 from bridge.wire.errors import Conflict, ImportFailed
 from catalog import address, rows
@@ -50,7 +50,7 @@ _log = structlog.get_logger("executor.toolbox")
 _DEFAULT: Final = ToolboxSettings()
 
 
-class Toolbox(Upstreams):
+class Toolbox(Packaged):
     """Use as `async with Toolbox(...) as box`; entering loads the stores. All methods run on one event loop.
 
     Without stores everything is in memory. Raises ConfigError (on entering) for egress settings that are not rules, a
@@ -224,8 +224,13 @@ class Toolbox(Upstreams):
             self.oauth,
             min(limit, self._settings.response_bytes),
             announce,
-            self.caller(installed, account) if installed.kind == "mcp" else None,
+            self._caller(installed, account),
         )
+
+    def _caller(self, installed: Installed, account: Connection) -> ToolCaller | None:
+        if installed.kind == "npm":
+            return self.package_caller(installed)
+        return self.caller(installed, account) if installed.kind == "mcp" else None
 
     def _grant(self, installed: Installed) -> Grant:
         known = self._grants.get(installed.name)

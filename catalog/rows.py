@@ -13,6 +13,7 @@ from pydantic_core import from_json
 from catalog.kinds.graphql import GraphQL
 from catalog.kinds.http import Http
 from catalog.kinds.mcp import Mcp
+from catalog.kinds.npm.integration import Npm
 from catalog.kinds.openapi import OpenApi
 from catalog.model import Connection, Diagnostic, Integration, Manifest, Placement, ToolSpec
 from catalog.oauth import OAuthClient
@@ -26,6 +27,7 @@ KINDS: Final[Mapping[str, Callable[[str], Integration]]] = {
     "graphql": GraphQL,
     "http": Http,
     "mcp": Mcp,
+    "npm": Npm,
 }
 """Kinds that are stored. Tools made of Python callables live as long as their process."""
 _SPEC: Final = tuple(field.name for field in fields(ToolSpec))

@@ -99,6 +99,7 @@ async def assemble(home: str | Path | None, config: Config | None, *, take_up: b
                 take_up=take_up,
             )
             packages = _packages(settings, store, dispatcher, toolbox)
+            toolbox.packages = packages
             parts = Parts(store, dispatcher, toolbox, runs, packages)
             try:
                 yield parts

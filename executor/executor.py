@@ -280,6 +280,26 @@ class Executor(Recorded):
             replace=replace,
         )
 
+    async def add_npm(
+        self,
+        name: str,
+        package: str,
+        version: str = "latest",
+        *,
+        scope: str = "org",
+        connection: str = "main",
+        replace: bool = False,
+    ) -> AddReport:
+        """Add the tools that an npm package exports, with the descriptions and schemas that it gives them.
+
+        `version` is a version, a range or a dist-tag, resolved now. The tools run in isolates, without an environment;
+        what they fetch goes where an operator granted it. Raises ImportFailed (it cannot be installed or loaded, or
+        has no tool), InvalidRequest, and Conflict for a name in use: nothing was added.
+        """
+        return await self._parts.toolbox.add_npm(
+            name, package, version, scope=scope, connection=connection, replace=replace
+        )
+
     async def connect(
         self,
         integration: str,

@@ -12,8 +12,17 @@ import anyio
 
 from bridge.calls import CallContext, Door
 from bridge.npm.installer import Installer
-from bridge.wire.errors import ConfigError, PackageUnavailable
+from bridge.wire.errors import (
+    ConfigError,
+    ImportFailed,
+    InvalidRequest,
+    Overloaded,
+    PackageUnavailable,
+    ToolError,
+    ToolErrorCode,
+)
 from catalog.kinds.npm.bundle import PackageSource
+from catalog.kinds.npm.listing import EXPORT, listing_of
 from catalog.kinds.npm.metadata import declared_tools
 from catalog.kinds.npm.tree import Lock, PackageTree
 from runtime.budgets import Budgets
@@ -40,6 +49,15 @@ _LIMITS: Final[Mapping[str, Code]] = {
     "internal": "INTERNAL_ERROR",
     "worker_lost": "INTERNAL_ERROR",
     "cancelled": "INTERNAL_ERROR",
+}
+
+
+_NOT_LET: Final = frozenset({"egress_denied", "blocked", "approval_required", "tool_not_found", "connection_missing"})
+_ERRORS: Final[Mapping[str, ToolErrorCode]] = {
+    "deadline_exceeded": "upstream_timeout",
+    "result_too_large": "too_large",
+    "internal": "internal",
+    "worker_lost": "internal",
 }
 
 
@@ -131,6 +149,40 @@ class Packages:
         code, message = verdict(run)
         return ToolAnswer(_since(began), code=code, message=message, run=run)
 
+    async def listed(self, package: str, version: str) -> tuple[Lock, list[Any]]:
+        """What a package is resolved to, and what it says of its tools. Raises ImportFailed."""
+        lock = await (await self.installer()).lock(package, version)
+        call = PackageCall(listing_of(lock, self._reading(lock)), EXPORT, {})
+        try:
+            run = await self._runner.run(call, self._budgets, CallContext())
+        except InvalidRequest as e:
+            raise ImportFailed(e.message, hint=e.hint) from None
+        if run.status != "completed" or not isinstance(run.result, list):
+            raise ImportFailed(f"{lock.name}@{lock.version} cannot be loaded: {verdict(run)[1]}")
+        return lock, run.result
+
+    async def call(self, lock: Lock, export: str, args: Mapping[str, Any], context: CallContext) -> Any:
+        """What one export of an installed package gives back. Raises ToolError."""
+        try:
+            run = await self.run(lock, export, args, {}, context)
+        except PackageUnavailable as e:
+            code: ToolErrorCode = "upstream_unreachable" if e.reason == "unreachable" else "upstream_error"
+            raise ToolError(code, e.message, hint=e.hint) from None
+        except InvalidRequest as e:
+            raise ToolError("invalid_arguments", e.message, hint=e.hint) from None
+        except Overloaded as e:
+            raise ToolError("upstream_unreachable", e.message, retryable=True) from None
+        if run.status == "completed":
+            return run.result
+        error = run.error or {}
+        raise ToolError(
+            _ERRORS.get(str(error.get("code")), "upstream_error"),
+            verdict(run)[1],
+            retryable=False,
+            hint=_refused(run),
+            details={"name": str(error["name"])} if "name" in error else None,
+        )
+
     async def run(
         self, lock: Lock, export: str, params: Mapping[str, Any], env: Mapping[str, str], context: CallContext
     ) -> RunResult:
@@ -169,6 +221,12 @@ def verdict(run: RunResult) -> tuple[Code, str]:
     if run.limit is not None:
         message = f"{message} ({run.limit['name']}: {run.limit['limit']})"
     return found, message
+
+
+def _refused(run: RunResult) -> str | None:
+    """What the package was not let do: it is told less of that than its caller may know."""
+    codes = sorted({str(call["code"]) for call in run.calls if call.get("code") in _NOT_LET})
+    return f"A fetch of the package was not let through: {', '.join(codes)}." if codes else None
 
 
 def _since(began: float) -> int:

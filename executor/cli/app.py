@@ -46,6 +46,7 @@ _COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "graphql": ("add:graphql", "Add a GraphQL API from its endpoint or its schema."),
         "http": ("add:http", "Add plain HTTP to hosts that you name."),
         "mcp": ("add:mcp", "Add the tools of an MCP server."),
+        "npm": ("add:npm", "Add the tools of an npm package."),
     },
     "integrations": {
         "list": ("integrations:list_integrations", "List the integrations."),

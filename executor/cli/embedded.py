@@ -58,6 +58,9 @@ class Embedded:
     async def add_http(self, name: str, allow: list[str], **options: Any) -> dict[str, Any]:
         return (await self.toolbox.add_http(name, allow, **options)).as_dict()
 
+    async def add_npm(self, name: str, package: str, version: str, **options: Any) -> dict[str, Any]:
+        return (await self.toolbox.add_npm(name, package, version, **options)).as_dict()
+
     async def add_mcp(self, name: str, **options: Any) -> dict[str, Any]:
         return (await self.toolbox.add_mcp(name, **options)).as_dict()
 

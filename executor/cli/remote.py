@@ -69,6 +69,9 @@ class Remote:
     async def add_http(self, name: str, allow: list[str], **options: Any) -> dict[str, Any]:
         return await self._add({"kind": "http", "name": name, "allow": allow}, options)
 
+    async def add_npm(self, name: str, package: str, version: str, **options: Any) -> dict[str, Any]:
+        return await self._add({"kind": "npm", "name": name, "package": package, "version": version}, options)
+
     async def add_mcp(self, name: str, **options: Any) -> dict[str, Any]:
         given = {key: options.pop(key) for key in ("url", "command", "cwd")}
         return await self._add({"kind": "mcp", "name": name} | given, options)

@@ -133,7 +133,22 @@ class McpIntegration(_Integration):
     cwd: Argument | None = Field(default=None, description="The folder that the program runs in.")
 
 
-Added = OpenApiIntegration | GraphQLIntegration | HttpIntegration | McpIntegration
+class NpmIntegration(Asked):
+    """The tools that an npm package exports."""
+
+    kind: Literal["npm"]
+    name: Name
+    package: Annotated[str, StringConstraints(min_length=1, max_length=512)]
+    version: Annotated[str, StringConstraints(max_length=512)] = Field(
+        default="latest", description="A version, a range or a dist-tag, resolved when it is added."
+    )
+    scope: Scope = "org"
+    connection: Name = "main"
+    replace: bool = False
+
+
+WithAccount = OpenApiIntegration | GraphQLIntegration | HttpIntegration | McpIntegration
+Added = WithAccount | NpmIntegration
 
 
 class IntegrationRequest(RootModel[Annotated[Added, Field(discriminator="kind")]]):

@@ -223,6 +223,41 @@ def _command(command: str | None, arguments: list[str] | None) -> list[str] | No
         ) from None
 
 
+async def npm(
+    package: str,
+    /,
+    *,
+    name: str,
+    connection: str = "main",
+    scope: Scope = "org",
+    replace: Flag = False,
+    json: Flag = False,
+    where: Where = HERE,
+) -> None:
+    """Add an npm package: each tool that it exports becomes one here.
+
+    Parameters
+    ----------
+    package
+        The package, with @ and a version, a range or a dist-tag behind it where it is not the latest.
+    name
+        What the integration is called, the first part of its tools' paths.
+    connection
+        The third part of the paths.
+    scope
+        Whose it is, the second part of the paths.
+    replace
+        Replace an integration of the same name.
+    json
+        Print the answer as JSON.
+    """
+    at = package.rfind("@")
+    asked, version = (package[:at], package[at + 1 :]) if at > 0 else (package, "latest")
+    async with open_session(where) as session:
+        report = await session.add_npm(name, asked, version, connection=connection, scope=scope, replace=replace)
+    _show(report, json)
+
+
 def _options(connection: str, scope: str, allow_private: list[str] | None, replace: bool) -> dict[str, Any]:
     return {"connection": connection, "scope": scope, "allow_private": allow_private or [], "replace": replace}
 

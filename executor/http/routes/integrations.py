@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
@@ -10,6 +11,7 @@ from bridge.accounts import references
 from bridge.calls import CallContext
 from bridge.documents import is_url
 from bridge.wire.errors import NotFound
+from catalog.model import AddReport
 from executor.http import integration_schemas as schemas
 from executor.http.answers import json_answer
 from executor.http.operation import Answer, Call, Operation
@@ -29,6 +31,20 @@ class Integrations:
     async def add(self, call: Call) -> Response:
         request: schemas.IntegrationRequest = call.body
         body = request.root
+        if isinstance(body, schemas.NpmIntegration):
+            return await self._added(
+                call,
+                body.name,
+                self.toolbox.add_npm(
+                    body.name,
+                    body.package,
+                    body.version,
+                    scope=body.scope,
+                    connection=body.connection,
+                    replace=body.replace,
+                    host=False,
+                ),
+            )
         options = self._options(body) | {"allow_private": body.allow_private, "host": False}
         if isinstance(body, schemas.OpenApiIntegration):
             adding = self.toolbox.add_openapi(
@@ -53,8 +69,11 @@ class Integrations:
             )
         else:
             adding = self.toolbox.add_http(body.name, body.allow, fetch=body.fetch, **options)
+        return await self._added(call, body.name, adding)
+
+    async def _added(self, call: Call, name: str, adding: Coroutine[Any, Any, AddReport]) -> Response:
         report = await while_present(call.receive, adding)
-        return json_answer(report.as_dict(), 201, {"location": f"/integrations/{body.name}"})
+        return json_answer(report.as_dict(), 201, {"location": f"/integrations/{name}"})
 
     async def show(self, call: Call) -> Response:
         return json_answer(self._find(call.params["name"]))
@@ -121,7 +140,7 @@ class Integrations:
             raise NotFound("there is no secret of that name")
         return Response(status_code=204)
 
-    def _options(self, body: schemas.Added | schemas.ConnectionRequest) -> dict[str, Any]:
+    def _options(self, body: schemas.WithAccount | schemas.ConnectionRequest) -> dict[str, Any]:
         """The part that these requests share. Raises Forbidden for a reference that a key may not name."""
         auth: Any = body.auth
         if isinstance(auth, schemas.Placement):

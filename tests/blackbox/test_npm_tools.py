@@ -1,0 +1,157 @@
+"""npm packages in the catalog: listed by asking them, and called like any other tool."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from executor import Conflict, Executor, ImportFailed, ToolError
+from executor.config import Config
+from tests.unit.npm_registry import Shelf, registry
+from tests.unit.upstream import response, upstream
+
+pytestmark = pytest.mark.anyio
+
+TOOLS = """
+const jsonSchema = (schema) => ({ jsonSchema: schema });
+const v4 = (def, description) => ({ _zod: { def }, description });
+const text = v4({ type: "string" }, "What to say");
+export const say = {
+  description: "Says it",
+  inputSchema: jsonSchema({ type: "object", properties: { text: { type: "string" } }, required: ["text"] }),
+  execute: async ({ text }, options) => ({ said: text, id: options.toolCallId.length > 0 }),
+};
+export const zodFour = {
+  description: "Zod 4",
+  inputSchema: v4({ type: "object", shape: {
+    text,
+    count: v4({ type: "optional", innerType: v4({ type: "number" }) }),
+    kind: v4({ type: "enum", entries: { A: "a", B: "b" } }),
+    tags: v4({ type: "array", element: v4({ type: "string" }) }),
+    level: v4({ type: "default", innerType:
+      v4({ type: "union", options: [v4({ type: "int" }), v4({ type: "null" })] }) }),
+  } }),
+  execute: (args) => args,
+};
+export const zodThree = {
+  parameters: { _def: { typeName: "ZodObject", shape: () => ({
+    name: { _def: { typeName: "ZodString", description: "Whose" } },
+    age: { _def: { typeName: "ZodOptional", innerType: { _def: { typeName: "ZodNumber" } } } },
+    when: { _def: { typeName: "ZodNullable", innerType: { _def: { typeName: "ZodLiteral", value: 5 } } } },
+  }) } },
+  execute: (args) => args,
+};
+export const converts = { inputSchema: { toJSONSchema: () => ({ type: "object" }) }, execute: () => 1 };
+export const untyped = { inputSchema: { type: "None", properties: {} }, execute: () => 2 };
+export const array = { inputSchema: jsonSchema({ type: "array" }), execute: () => 3 };
+export const made = () => ({ description: "From a factory", execute: () => "made" });
+export const needs = () => { throw new Error("a key is needed"); };
+export const then_ = Object.assign(() => 1, { execute: () => "carried" });
+export const then = { execute: () => "awkward" };
+export const throws = { execute: () => { throw new RangeError("too far"); } };
+export const reach = { execute: async ({ url, method }) => (await fetch(url, { method })).status };
+export const env = { execute: () => Object.keys(process.env).length };
+export class Thing {}
+export const plain = 7;
+export default say;
+"""
+
+
+@asynccontextmanager
+async def house(shelf: Shelf, folder: Path, home: Path | None = None) -> AsyncIterator[Executor]:
+    config = Config(workers=1, npm_registry=shelf.url, npm_cache=folder, allow_private=("127.0.0.1",))
+    async with Executor.open(home, config=config) as executor:
+        yield executor
+
+
+async def test_a_package_is_asked_for_its_tools_and_they_are_called_like_any_other(tmp_path: Path) -> None:
+    async with registry() as shelf, house(shelf, tmp_path) as ex:
+        shelf.publish("demo", files={"index.js": TOOLS}, type="module")
+        report = await ex.add_npm("demo", "demo", "^1")
+        names = [path.removeprefix("demo.org.main.") for path in report.tools]
+        assert {"say", "zodFour", "zodThree", "converts", "made", "then_", "throws", "reach", "env"} <= set(names)
+        assert not {"needs", "Thing", "plain", "default", "then"} & set(names)
+        assert [one.where for one in report.diagnostics] == ["/array"]
+
+        facts = await ex.describe("demo.org.main.say", schemas=True)
+        assert facts["description"] == "Says it"
+        assert (facts["side_effect"], facts["effect"]) == ("read", "approve")
+        four = (await ex.describe("demo.org.main.zodFour", schemas=True))["input_schema"]
+        assert four["required"] == ["text", "kind", "tags"]
+        assert four["properties"]["text"] == {"type": "string", "description": "What to say"}
+        assert four["properties"]["kind"] == {"enum": ["a", "b"]}
+        assert four["properties"]["level"] == {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+        three = (await ex.describe("demo.org.main.zodThree", schemas=True))["input_schema"]
+        assert three["required"] == ["name", "when"]
+        assert three["properties"]["name"] == {"type": "string", "description": "Whose"}
+
+        assert await ex.call("demo.org.main.say", {"text": "é"}) == {"said": "é", "id": True}
+        assert await ex.call("demo.org.main.made") == "made"
+        assert await ex.call("demo.org.main.env") == 0
+        with pytest.raises(ToolError) as caught:
+            await ex.call("demo.org.main.say", {})
+        assert caught.value.code == "invalid_arguments"
+        with pytest.raises(ToolError, match="too far") as caught:
+            await ex.call("demo.org.main.throws", {})
+        assert (caught.value.code, caught.value.retryable) == ("upstream_error", False)
+
+        run = await ex.run(
+            """const found = await tools.search("says it");
+            [found.items[0].path, await tools.demo.org.main.say({ text: "from a script" })]"""
+        )
+        assert run.unwrap() == ["demo.org.main.say", {"said": "from a script", "id": True}]
+        assert [call["path"] for call in run.calls] == ["$search", "demo.org.main.say"]
+
+
+async def test_what_a_package_fetches_is_decided_as_its_callers_own_fetch(tmp_path: Path) -> None:
+    async with registry() as shelf, upstream() as server, house(shelf, tmp_path) as ex:
+        server.answers["*"] = response({}, status=204)
+        shelf.publish("demo", files={"index.js": TOOLS}, type="module")
+        await ex.add_npm("demo", "demo")
+        ask = {"url": f"{server.base}/x", "method": "GET"}
+        with pytest.raises(ToolError, match="fetch failed") as caught:
+            await ex.call("demo.org.main.reach", ask)
+        assert "egress_denied" in str(caught.value.hint)
+        await ex.add_http("web", [server.base], fetch=True)
+        assert await ex.call("demo.org.main.reach", ask) == 204
+        with pytest.raises(ToolError) as caught:
+            await ex.call("demo.org.main.reach", ask | {"method": "POST"})
+        assert "approval_required" in str(caught.value.hint)
+        narrow = ex.scope(tools=["demo.*"])
+        with pytest.raises(ToolError):
+            await narrow.call("demo.org.main.reach", ask)
+        assert [seen.method for seen in server.seen] == ["GET"]
+
+
+async def test_a_package_stays_what_it_was_added_as_and_outlives_the_process(tmp_path: Path) -> None:
+    async with registry() as shelf:
+        one = "export const tell = { execute: () => 1 };"
+        shelf.publish("demo", files={"index.js": one}, type="module")
+        async with house(shelf, tmp_path / "kept", tmp_path / "home") as ex:
+            await ex.add_npm("demo", "demo")
+            with pytest.raises(Conflict):
+                await ex.add_npm("demo", "demo")
+        shelf.publish("demo", "2.0.0", files={"index.js": one.replace("1", "2")}, type="module")
+        async with house(shelf, tmp_path / "kept", tmp_path / "home") as ex:
+            assert await ex.call("demo.org.main.tell") == 1
+            await ex.add_npm("demo", "demo", replace=True)
+            assert await ex.call("demo.org.main.tell") == 2
+
+
+@pytest.mark.parametrize(
+    ("package", "source"),
+    [("gone", None), ("../x", None), ("empty", "export const a = 1"), ("broken", "throw new Error('at load')")],
+)
+async def test_a_package_that_has_no_tools_is_not_added(package: str, source: Any, tmp_path: Path) -> None:
+    async with registry() as shelf, house(shelf, tmp_path) as ex:
+        if source is not None:
+            shelf.publish(package, files={"index.js": source}, type="module")
+        with pytest.raises(ImportFailed) as caught:
+            await ex.add_npm("demo", package)
+        assert "demo" not in json.dumps(await ex.integrations())
+        assert caught.value.message
