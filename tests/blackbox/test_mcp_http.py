@@ -249,6 +249,8 @@ def test_standard_output_holds_the_protocol_alone_whatever_comes_in(home):
     answers, status = lines(home, b"\n".join([*hostile, good]) + b"\n")
     assert status == 0
     assert all(answer["jsonrpc"] == "2.0" for answer in answers)
+    refused = [answer["error"]["code"] for answer in answers if answer.get("id", "none") is None]
+    assert refused == [-32700, -32700, -32700, -32700, -32700, -32600]
     assert next(answer for answer in answers if answer.get("id") == 1)["result"]["serverInfo"]["name"] == "executor"
 
 

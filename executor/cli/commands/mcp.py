@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import os
 import signal
@@ -39,6 +40,8 @@ async def mcp(
     from executor.executor import Executor
 
     logs.configure()
+    # Loading makes objects by the hundred thousand, all of which stay: the collector would look at them in vain.
+    gc.disable()
     directory = home_directory(home)
     # The protocol's package takes as long to import as the workers take to start.
     loading = asyncio.create_task(asyncio.to_thread(importlib.import_module, "executor.mcp.stdio"))
@@ -46,7 +49,10 @@ async def mcp(
     async with Executor.open(directory, config=Config.load(directory)) as executor:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-        serving = asyncio.create_task((await loading).serve(executor, toolkit=toolkit, direct=direct))
+        door = await loading
+        gc.freeze()
+        gc.enable()
+        serving = asyncio.create_task(door.serve(executor, toolkit=toolkit, direct=direct))
         stopping = asyncio.create_task(stopped.wait())
         await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
     if stopped.is_set():
