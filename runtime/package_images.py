@@ -54,7 +54,7 @@ class PackageImages:
     """Images by key, in memory and on disk, both bounded. What is on disk is under an HMAC."""
 
     def __init__(self, sealed: Sealed | None = None) -> None:
-        self._sealed = sealed or Sealed("packages", ".pages", _MAGIC, entries=_ENTRIES, most_bytes=_DISK_BYTES)
+        self._sealed = sealed or Sealed("package-images", ".pages", _MAGIC, entries=_ENTRIES, most_bytes=_DISK_BYTES)
         self._held: OrderedDict[str, PackageImage] = OrderedDict()
         self._bytes = 0
 

@@ -213,8 +213,8 @@ static uint64_t step(void) {
             if (!take_outcome(state, &packed)) return packed;
             continue;
         }
-        /* calls that nobody awaits are made all the same */
-        if (has_result && !tools_unfinished()) return complete(result);
+        /* calls that nobody awaits are made all the same; a package's fetches end with its process */
+        if (has_result && (extra_main || !tools_unfinished())) return complete(result);
         int fired = timers_fire(guest_ctx);
         if (fired < 0 || tools_exhausted) return fail_thrown(JS_GetException(guest_ctx));
         if (!fired) return has_result ? pause() : not_settled();

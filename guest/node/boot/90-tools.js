@@ -18,7 +18,8 @@ const describeError = (error) => {
   } catch {
     // A getter that throws: what was read so far is what can be told.
   }
-  return { name: facts.name ?? "Error", message: facts.message ?? textOf(error).slice(0, 8000), code: facts.code ?? null, stack: facts.stack ?? null };
+  const stack = facts.stack?.replace(/^ *at .*\((?:executor:modules|native)[^\n]*\n?/gm, "");
+  return { name: facts.name ?? "Error", message: facts.message ?? textOf(error).slice(0, 8000), code: facts.code ?? null, stack: stack || null };
 };
 const failed = (outcome, error) => ({ outcome, error: describeError(error) });
 const refused = (outcome, message) => ({ outcome, error: { name: "Error", message, code: null, stack: null } });
