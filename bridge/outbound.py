@@ -171,9 +171,7 @@ class Passage:
         answer = await self._opened(request)
         if self.credentialed and answer.status in REFUSALS:
             self._providers.refused()
-            if answer.status == 401 and TOKEN in self.revealed:
-                await answer.close()
-                await self._another_token()
+            if answer.status == 401 and await self._another_token(answer.close):
                 answer = await self._opened(request)
         self.status = answer.status
         return answer
@@ -277,15 +275,22 @@ class Passage:
                 ) from None
         return self.revealed[ref]
 
-    async def _another_token(self) -> bool:
-        """Whether there is another access token than the one that was refused, the first time in a call. Raises
-        ToolError(credential_rejected) when only a person can help."""
+    async def _another_token(self, done: Callable[[], Awaitable[None]] | None = None) -> bool:
+        """Whether there is another access token than the one that was refused, the first time in a call; then, and when
+        it fails, `done` is awaited. Raises ToolError(credential_rejected) when only a person can help."""
         refused = self.revealed.get(TOKEN)
         if refused is None or _REFUSED in self.revealed:
             return False
-        fresh = await self._oauth.instead(self._connection, self._grant.private, refused.reveal())
+        try:
+            fresh = await self._oauth.instead(self._connection, self._grant.private, refused.reveal())
+        except BaseException:
+            if done is not None:
+                await done()
+            raise
         if fresh is None:
             return False
+        if done is not None:
+            await done()
         # What comes back may still hold the old one.
         self.revealed |= {_REFUSED: refused, TOKEN: fresh}
         return True

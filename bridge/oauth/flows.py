@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import re
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +37,8 @@ DOCUMENT: Final = "/oauth/client.json"
 LOOPBACK: Final = ("127.0.0.1", "::1")
 NAME: Final = "Executor"
 
+_CODE: Final = re.compile(r"\A[\x20-\x7e]{1,4096}\Z")
+"""RFC 6749, appendix A.11."""
 _log = structlog.get_logger("executor.oauth")
 
 
@@ -170,7 +173,7 @@ class Flows:
         assert client is not None
         _check_issuer(came, client)
         places = private(account)
-        if came.error is not None or not came.code:
+        if came.error is not None or not came.code or not _CODE.match(came.code):
             raise _refused(account, came)
         tokens = await self._exchanged(account, client, pending, came.code, places)
         await self._shelf.put(account, tokens)

@@ -30,6 +30,7 @@ PAUSE_S: Final = 0.25
 """Before a server that could not answer is asked once more."""
 LEASE_S: Final = 2 * TIMEOUT_S + PAUSE_S + 2.0
 WAIT_S: Final = 2 * LEASE_S
+CLOSE_S: Final = 5.0
 POLL_S: Final = 0.05
 AGAIN_S: Final = 30.0
 """A token that was refused is renewed for that reason at most once in this time: a server that refuses the new one too
@@ -82,11 +83,13 @@ class Renewal:
         return None if found.reveal() == refused else found
 
     async def close(self) -> None:
-        """Wait for what is under way, each bounded by its own time: an answer that is lost may be the last."""
+        """Wait a while for what is under way: an answer that is lost may be the last."""
         if self._running:
-            await asyncio.wait(list(self._running.values()), timeout=LEASE_S)
-        for task in self._running.values():
+            await asyncio.wait(list(self._running.values()), timeout=CLOSE_S)
+        for task in (left := list(self._running.values())):
             task.cancel()
+        if left:
+            await asyncio.wait(left)
 
     async def _renewed(self, account: Connection, private: Sequence[Named], refused: str | None) -> Secret:
         task = self._running.get(account.label)

@@ -69,6 +69,29 @@ def test_a_person_signs_in_at_a_real_provider_and_comes_back_to_the_server(serve
     assert facts["oauth"]["scopes"] == ["openid", "email"]
 
 
+def test_the_command_line_waits_for_a_browser_that_comes_back_to_the_server(server: Server, issuer: str) -> None:
+    add(server, "there", issuer, issuer=issuer, scopes=["openid"])
+    process = subprocess.Popen(
+        [*COMMAND, "connect", "there", "--no-browser", "--at-server"],
+        env=environment() | {"EXECUTOR_HOME": str(server.home)},
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        with httpx2.Client(trust_env=False) as browser:
+            page = browser.get(next(line.strip() for line in process.stderr if line.startswith("http")))
+            (link,) = re.findall('href="([^"]+)"', page.text)
+            assert browser.get(log_in(html.unescape(link), "eve@example.com")).status_code == 200
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait(20)
+    assert process.returncode == 0
+    assert "signed in to there.org.main: openid" in said
+
+
 def test_another_browser_cannot_come_back(server: Server, issuer: str) -> None:
     """MCP-19"""
     add(server, "them", issuer, issuer=issuer, scopes=["openid"])

@@ -32,6 +32,10 @@ async def test_a_state_that_is_missing_wrong_or_used_ends_nothing() -> None:
     async with authority() as one, toolbox() as box:
         await connected(box, one)
         came = await visit((await begun(box))["url"])
+        for code in ("", "\ud800", "a\nb", "x" * 5000):
+            odd = await visit((await begun(box))["url"])
+            with pytest.raises(ToolError, match="did not let"):
+                await box.finish_authorization(odd._replace(code=code), principal="sdk")
         for state in (None, "", "x" * 43, came.state + "x", "\ud800"):
             with pytest.raises(InvalidRequest, match="no sign-in"):
                 await box.finish_authorization(came._replace(state=state), principal="sdk")
