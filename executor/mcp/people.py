@@ -193,8 +193,9 @@ def _elicited(response: Any) -> types.ElicitResult | None:
 
 
 def _here(one: Mapping[str, Any]) -> bool:
-    """Whether the person at the client can decide it: they see all of it, and it takes no other than who asks."""
-    return one["approver"] == "anyone" and len(_arguments(one)) <= MOST_SHOWN
+    """Whether the person at the client can decide it: a yes or no is enough, they see all of it, and it takes no other
+    than who asks."""
+    return one["kind"] == "approval" and one["approver"] == "anyone" and len(_arguments(one)) <= MOST_SHOWN
 
 
 def _message(run_id: str, one: Mapping[str, Any]) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from anyio import CancelScope
+from anyio import BrokenResourceError, CancelScope, ClosedResourceError
 
 from runtime.results import RunRecord
 
@@ -41,12 +41,10 @@ class Progress:
 
     def __init__(self, ctx: ServerRequestContext[Any, Any]) -> None:
         self._ctx = ctx
-        self._wanted = ctx.meta is not None and "progress_token" in ctx.meta
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> None:
-        if self._wanted:
-            self._task = asyncio.create_task(self._tell())
+        self._task = asyncio.create_task(self._tell())
 
     async def __aexit__(self, *_: object) -> None:
         if self._task is not None:
@@ -55,10 +53,12 @@ class Progress:
 
     async def _tell(self) -> None:
         elapsed = 0.0
-        while True:
-            await asyncio.sleep(PROGRESS_S)
-            elapsed += PROGRESS_S
-            await self._ctx.session.report_progress(elapsed, message=f"running for {elapsed:.0f} s")
+        with suppress(ClosedResourceError, BrokenResourceError):
+            while True:
+                await asyncio.sleep(PROGRESS_S)
+                elapsed += PROGRESS_S
+                # Goes nowhere where nobody asked for it.
+                await self._ctx.session.report_progress(elapsed, message=f"running for {elapsed:.0f} s")
 
 
 class Presence:

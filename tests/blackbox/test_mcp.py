@@ -9,6 +9,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from executor import Config, Executor
+from executor.mcp import watching
 from executor.mcp.caller import Caller
 from executor.mcp.server import Door
 
@@ -232,6 +233,44 @@ async def test_cancelling_a_call_cancels_its_run_and_the_calls_within(opened, er
     page = await ex.list_runs(limit=1)
     record = await ex.wait_run(page.items[0].run_id)
     assert record.status == "cancelled"
+
+
+async def test_a_client_that_asked_for_progress_hears_that_a_run_goes_on(opened, era, monkeypatch):
+    ex, shop = opened
+    monkeypatch.setattr(watching, "PROGRESS_S", 0.01)
+    shop.hanging.clear()
+    heard: asyncio.Queue = asyncio.Queue()
+
+    async def tell(progress, total, message):
+        await heard.put((progress, message))
+
+    async with connected(ex, era) as client:
+        code = {"code": "await tools.shop.org.main.orders.hang()"}
+        call = asyncio.create_task(client.call_tool("run_code", code, progress_callback=tell))
+        told = [await asyncio.wait_for(heard.get(), 20) for _ in range(3)]
+        call.cancel()
+        await asyncio.wait([call])
+    assert [progress for progress, _ in told] == sorted({progress for progress, _ in told})
+    assert told[0][1].startswith("running for")
+
+
+async def test_what_a_client_is_told_names_only_what_it_can_see(opened, era):
+    ex, _ = opened
+    # A client that was told the version does not ask for instructions.
+    mode = "legacy" if era == "legacy" else "auto"
+    ex.tool("vault.org.main.secret.get", lambda args: 1, side_effect="read")
+    await ex.toolbox.toolkits.create(f"narrow{era[0]}", tools=["shop.*"])
+    try:
+        for caller in (Caller(toolkit=f"narrow{era[0]}"), Caller(tied=f"narrow{era[0]}")):
+            async with Client(Door(ex, lambda _, who=caller: who).server(), mode=mode) as client:
+                told = [client.instructions or "", *(tool.description for tool in (await client.list_tools()).tools)]
+            assert any("shop" in text for text in told[:1])
+            assert not any("vault" in text for text in told)
+        async with connected(ex, mode) as client:
+            assert "vault" in client.instructions
+            assert "vault" in (await client.list_tools()).tools[0].description
+    finally:
+        await ex.remove("vault")
 
 
 async def test_many_clients_at_once_get_their_own_answers(opened, era):

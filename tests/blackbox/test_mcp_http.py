@@ -1,5 +1,6 @@
 """`/mcp` of a real server, and `executor mcp` as a client starts it."""
 
+import asyncio
 from contextlib import asynccontextmanager
 
 import httpx2
@@ -8,7 +9,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from executor import Executor
-from tests.blackbox.server import COMMAND, Server
+from tests.blackbox.server import COMMAND, Server, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -70,6 +71,33 @@ async def test_a_client_over_standard_input_runs_a_script(home, era):
         answer = await client.call_tool("run_code", {"code": "console.log('said'); 6 * 7"})
     assert answer.structured_content["result"] == 42
     assert "said" in answer.content[0].text
+
+
+def test_a_waiting_run_is_resumed_from_another_session_after_a_crash(tmp_path):
+    script = {"code": "await tools.web.org.main.http.request({method: 'POST', path: '/x'})"}
+    place = {"kind": "http", "name": "web", "allow": ["POST http://127.0.0.1:9"], "allow_private": ["127.0.0.1"]}
+    home = tmp_path / "home"
+
+    async def ask(server: Server, tool: str, arguments: dict) -> dict:
+        async with connected(server) as client:
+            return (await client.call_tool(tool, arguments)).structured_content
+
+    with serving(home) as server:
+        assert server.ask("POST", "/integrations", place).status == 201
+        waiting = asyncio.run(ask(server, "run_code", script))
+        assert waiting["status"] == "waiting"
+        server.process.kill()
+        server.process.wait(30)
+        key = server.key
+    with serving(home) as server:
+        server.key = key
+        (listed,) = asyncio.run(ask(server, "resume", {}))["runs"]
+        assert listed["run_id"] == waiting["run_id"]
+        answer = {"interaction": listed["interactions"][0]["id"], "action": "deny"}
+        assert server.ask("POST", f"/runs/{listed['run_id']}/resume", answer).status == 200
+        ended = asyncio.run(ask(server, "resume", {"run_id": listed["run_id"]}))
+    assert ended["status"] == "failed"
+    assert ended["calls"][0]["code"] == "approval_denied"
 
 
 async def test_what_a_script_did_is_in_the_home(home):
