@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import structlog
+
 import executor
 from bridge.npm.installer import Installer
 from bridge.npm.settings import NpmSettings
@@ -28,6 +30,8 @@ from runtime.packages import Packages as Runner
 from runtime.runs import Runs
 from runtime.store.runs import Retention
 from runtime.store.store import Store
+
+_log = structlog.get_logger("executor.packages")
 
 LANGUAGES: Final = ("typescript", "javascript", "python")
 
@@ -131,7 +135,8 @@ def _packages(settings: Config, store: Store, dispatcher: Dispatcher, toolbox: T
                 timeout_s=settings.npm_timeout_s,
                 cache_bytes=settings.npm_cache_bytes,
                 limits=limits,
-            )
+            ),
+            lambda step: _log.info("package", step=step),
         )
 
     runner = Runner(dispatcher, toolbox.proxy, lambda: Direct(store.runs))

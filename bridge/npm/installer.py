@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable, Mapping
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -28,6 +29,7 @@ from catalog.kinds.npm.tree import FOLDER, FORMAT, Lock, Locked, PackageTree
 
 MAX_PACKAGE_JSON: Final = 4 * 1024 * 1024
 _PARALLEL: Final = 12
+_HELD: Final = 512
 _log = structlog.get_logger("executor.npm")
 
 Progress = Callable[[str], None]
@@ -51,6 +53,7 @@ class Installer:
         self._store = PackageStore(settings.folder, settings.cache_bytes)
         self._progress = progress or (lambda line: None)
         self._installs: dict[tuple[str, str], asyncio.Task[Lock]] = {}
+        self._locks: OrderedDict[str, Lock] = OrderedDict()
         self._downloads: dict[str, asyncio.Task[str]] = {}
         origin = None if self._registry is None else str(self._registry.url)
         terms = [FORMAT, NODE, origin, settings.min_age_s, settings.sha1]
@@ -81,7 +84,7 @@ class Installer:
         """
         spec = spec_of(name, text)
         self._rules.check_asked(name)
-        known = await anyio.to_thread.run_sync(self._stored, spec) if spec.kind == "version" else None
+        known = await self._known(spec) if spec.kind == "version" else None
         if known is None:
             known = await self._shared(self._installs, (name, spec.text), lambda: self._install(spec))
         self._check(known)
@@ -109,6 +112,21 @@ class Installer:
                     reason="too_large",
                 )
         return PackageTree(lock, files)
+
+    async def _known(self, spec: Spec) -> Lock | None:
+        """What an exact version was resolved to before; what it needs that has gone is fetched when it is read."""
+        label = str(spec)
+        lock = self._locks.get(label)
+        if lock is None:
+            lock = await anyio.to_thread.run_sync(self._stored, spec)
+            self._hold(label, lock)
+        return lock
+
+    def _hold(self, label: str, lock: Lock | None) -> None:
+        if lock is not None:
+            self._locks[label] = lock
+            while len(self._locks) > _HELD:
+                self._locks.popitem(last=False)
 
     def _stored(self, spec: Spec) -> Lock | None:
         lock = self._store.lock(str(spec), self._terms)
@@ -139,7 +157,7 @@ class Installer:
 
     async def _installed(self, spec: Spec) -> Lock:
         exact = await self._exact(spec)
-        known = await anyio.to_thread.run_sync(self._stored, exact)
+        known = await self._known(exact)
         if known is not None:
             return known
         self._progress(f"resolving {exact}")
@@ -151,6 +169,7 @@ class Installer:
         packages = [Locked(at, one.name, one.version, locked[one.label]) for at, one in manifests.items()]
         lock = Lock(exact.name, exact.text, tuple(packages))
         await anyio.to_thread.run_sync(self._store.put_lock, lock, self._terms)
+        self._hold(str(exact), lock)
         _log.info("package_installed", package=str(exact), packages=len(packages), digest=lock.digest)
         return lock
 

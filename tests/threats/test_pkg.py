@@ -450,10 +450,12 @@ async def test_pkg_17_a_damaged_lock_is_made_again(tmp_path: Path) -> None:
         shelf.publish("demo")
         async with installer(shelf, tmp_path) as npm:
             lock = await npm.lock("demo", "1.0.0")
-            (kept,) = files(tmp_path, "locks")
-            for text in (b"", b"{}", kept.read_bytes()[:-3], lock.to_json().replace(b"demo", b"evil")):
-                kept.write_bytes(text)
+        (kept,) = files(tmp_path, "locks")
+        for text in (b"", b"{}", kept.read_bytes()[:-3], lock.to_json().replace(b"demo", b"evil")):
+            kept.write_bytes(text)
+            async with installer(shelf, tmp_path) as npm:
                 assert await npm.lock("demo", "1.0.0") == lock
+            assert kept.read_bytes() == lock.to_json()
 
 
 def test_pkg_17_writers_at_the_same_time_leave_one_whole_file(tmp_path: Path) -> None:
