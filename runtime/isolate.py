@@ -21,6 +21,7 @@ from runtime.engine import protocol
 from runtime.engine.fiber import SLICE
 from runtime.engine.image import IO_BYTES, TAIL, Image, Tail
 from runtime.engine.instance import Instance, Trapped
+from runtime.engine.shelf import Kept, Shelf
 
 _U32: Final = 0xFFFF_FFFF
 _CLOCK: Final = struct.Struct("<q")
@@ -205,9 +206,9 @@ class Isolate:
             protocol.saved_values(piece(tail.emitted_ptr, tail.emitted_len), tail.emitted_count),
         )
 
-    def lay(self, pages: bytes) -> None:
+    def lay(self, shelf: Shelf, kept: Kept) -> None:
         """Begin where another isolate of this image was at rest, before the first step. Raises Unusable."""
-        pages_module.laid(self._instance, pages)
+        shelf.lay(kept, self._instance)
         self.memory_bytes = self._instance.memory()[1]
 
     def pages(self) -> bytes:

@@ -56,8 +56,12 @@ def laid(instance: Instance, pages: bytes) -> None:
     if wanted > size:
         instance.grow((wanted - size) // _WASM_PAGE)
     base, _ = instance.memory()
-    data = ctypes.c_char_p(pages)
-    source = ctypes.cast(data, ctypes.c_void_p).value
+    copied(pages, base)
+
+
+def copied(pages: bytes, base: int) -> None:
+    """Write what `pages`, which were checked, hold of a memory to the one at the address `base`."""
+    source = ctypes.cast(ctypes.c_char_p(pages), ctypes.c_void_p).value
     assert source is not None
     for at, start, length in _runs(pages):
         ctypes.memmove(base + at, source + start, length)

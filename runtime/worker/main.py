@@ -23,8 +23,9 @@ from bridge.wire.frames import Ended, Limits, Splitter, Start
 from runtime.engine import plain, selftest, settings
 from runtime.engine.image import Image
 from runtime.engine.instance import Unusable
+from runtime.engine.shelf import Shelf
 from runtime.worker import lockdown
-from runtime.worker.run import Run
+from runtime.worker.run import NODE, Run
 from runtime.worker.turns import Turns
 
 EXIT_ENGINE: Final = 70
@@ -50,8 +51,7 @@ class Worker:
         self._images = images
         self._inline = mode == "fibers"
         self._runs: dict[int, Run] = {}
-        self._kept: dict[str, bytes] = {}
-        """Pages that runs can begin from, by the key that the host has given them."""
+        self._shelf = Shelf(images[NODE].pristine) if NODE in images else None
         self._lock = threading.Lock()
         self._turns: Turns[Run] | None = None
 
@@ -79,15 +79,18 @@ class Worker:
             run.resume(now_us, answers)
         elif kind == frames.START:
             start = Start(*frame)
-            run = Run(start._replace(limits=Limits(*start.limits)), self._images, self._kept)
+            run = Run(start._replace(limits=Limits(*start.limits)), self._images, self._shelf)
             self._runs[run.number] = run
         elif kind == frames.CANCEL:
             self._cancel(frame[2])
             return
         elif kind == frames.KEEP:
-            self._kept[frame[3]] = frame[4]
-            if not frame[4]:
-                del self._kept[frame[3]]
+            if self._shelf is None:
+                raise FrameError("this worker keeps no pages")
+            if frame[4]:
+                self._shelf.put(frame[3], frame[4])
+            else:
+                self._shelf.drop(frame[3])
             return
         else:
             raise FrameError("not a frame that a host sends")

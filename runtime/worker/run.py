@@ -16,6 +16,7 @@ from runtime.engine.image import Image
 from runtime.engine.instance import Trapped, Unusable
 from runtime.engine.protocol import Output
 from runtime.engine.settings import MIB
+from runtime.engine.shelf import Shelf
 from runtime.isolate import Isolate
 from runtime.worker.python import PythonReading
 from runtime.worker.source import Attempt, Reading
@@ -44,7 +45,6 @@ is more than a result may be, its result alone."""
 FROM: Final = "from "
 """What the source of a run begins with that starts from the pages of the key behind it."""
 
-_NONE_KEPT: Final[dict[str, bytes]] = {}
 _LOG_MARGIN: Final = 4096
 _NEARLY: Final = MIB
 
@@ -87,7 +87,7 @@ class Run:
     Not for two threads at once. After an Ended frame `dispose` frees what is left.
     """
 
-    def __init__(self, start: Start, images: Mapping[str, Image], kept: Mapping[str, bytes] = _NONE_KEPT) -> None:
+    def __init__(self, start: Start, images: Mapping[str, Image], shelf: Shelf | None = None) -> None:
         self.number = start.run
         self.cancelled = False
         self.stepping = True
@@ -97,8 +97,10 @@ class Run:
         """Turns it has had; kept by `Turns`."""
         self._start, self._images = start, images
         begins = start.language == NODE and start.source.startswith(FROM)
-        self._pages = kept.get(start.source.removeprefix(FROM), b"") if begins else None
+        self._shelf = shelf
+        self._kept = shelf.take(start.source.removeprefix(FROM)) if begins and shelf is not None else None
         """What the isolate's memory begins with, where that is not the image's."""
+        self._begins = begins
         scripts = start.language in ("javascript", "typescript")
         self._image_name = "javascript" if scripts else start.language
         self._reading = _reading(start)
@@ -179,8 +181,10 @@ class Run:
             return
         start = self._start
         self._isolate = Isolate(self._image(self._image_name), fuel=fuel, memory_bytes=limits.memory_bytes)
-        if self._pages is not None:
-            self._isolate.lay(self._pages)
+        if self._begins:
+            if self._shelf is None or self._kept is None:
+                raise FrameError("this worker has no pages of that key")
+            self._isolate.lay(self._shelf, self._kept)
         self._isolate.begin("start", protocol.start_input(attempt.text, start.input, start.seed, limits), start.now_us)
 
     def _image(self, name: str) -> Image:
@@ -305,6 +309,8 @@ class Run:
         recycle: bool = False,
     ) -> Ended:
         self._drop()
+        if self._dropped is None:
+            self._leave()
         return Ended(frames.VERSION, frames.ENDED, self.number, result, failure, logs, emitted, self._usage(), recycle)
 
     def _drop(self) -> None:
@@ -322,6 +328,12 @@ class Run:
         isolate, self._dropped = self._dropped, None
         if isolate is not None:
             isolate.close()
+            self._leave()
+
+    def _leave(self) -> None:
+        kept, self._kept = self._kept, None
+        if kept is not None and self._shelf is not None:
+            self._shelf.leave(kept)
 
     def _usage(self) -> Usage:
         isolate = self._isolate

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -23,6 +24,7 @@ from runtime.engine.image import Image
 from runtime.engine.instance import Unusable
 from runtime.engine.modules import ModuleCache
 from runtime.engine.sealed import Sealed
+from runtime.engine.shelf import PLACES, Shelf
 from runtime.package_images import PackageImages
 from runtime.packages import PackageCall, Packages
 from runtime.results import RunResult
@@ -244,3 +246,31 @@ def test_pages_are_laid_only_where_they_fit(image: Image) -> None:
     with pytest.raises(Unusable):
         pages.laid(instance, whole)
     instance.close()
+
+
+def test_pages_that_are_kept_are_mapped_privately_and_stay_while_they_are_used(image: Image) -> None:
+    """What one isolate writes is in no other, and what is dropped is there until the last isolate has let go."""
+    size = len(image.pristine())
+    whole = b"EXPAGES1" + struct.pack("<I", size // 65536 + 1) + struct.pack("<II", size // 4096, 1) + b"x" * 4096
+    shelf = Shelf(image.pristine)
+    for _ in range(PLACES + 2):
+        shelf.put("a", whole)
+        shelf.put("b", b"EXPAGES1" + struct.pack("<I", size // 65536))
+        first, second = shelf.take("a"), shelf.take("b")
+        assert first is not None
+        assert second is not None
+        one, other = (image.instantiate(fuel=0, memory_bytes=size + 65536) for _ in range(2))
+        shelf.lay(first, one)
+        shelf.drop("a")
+        shelf.lay(first, other)
+        ctypes.memset(one.memory()[0] + size, ord("y"), 1)
+        assert ctypes.string_at(other.memory()[0] + size, 4097) == b"x" * 4096 + b"\0"
+        assert pages.taken(other, image.pristine()) == whole
+        other.close()
+        one.close()
+        shelf.leave(first)
+        shelf.drop("b")
+        shelf.leave(second)
+    assert shelf.take("a") is None
+    with pytest.raises(Unusable):
+        shelf.put("c", b"no pages")
