@@ -8,7 +8,10 @@ from typing import Any, Final
 import anyio
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.types import Tool
+from mcp_types import methods
 from pydantic import ValidationError
+
+from bridge.mcp.greeting import OLDER
 
 MAX_BROKEN: Final = 100
 
@@ -17,6 +20,8 @@ class Dispatcher(JSONRPCDispatcher[Any]):
     def __init__(self, read: Any, write: Any) -> None:
         super().__init__(read, write)
         self.ended = anyio.Event()
+        self.version = OLDER
+        """Of the protocol, once it is agreed upon."""
         self._broken: list[tuple[str, str]] = []
 
     @property
@@ -35,12 +40,15 @@ class Dispatcher(JSONRPCDispatcher[Any]):
     ) -> dict[str, Any]:
         result = await super().send_raw_request(method, params, opts, **options)
         if method == "tools/list" and isinstance(result.get("tools"), list):
-            result["tools"] = [tool for tool in result["tools"] if self._usable(tool)]
+            tools = [_repaired(tool) for tool in result["tools"]]
+            result["tools"] = [tool for tool in tools if self._usable(result | {"tools": [tool]}, tool)]
         return result
 
-    def _usable(self, tool: Any) -> bool:
+    def _usable(self, page: dict[str, Any], tool: Any) -> bool:
+        """Whether a `page` with that tool alone is what the protocol says."""
         try:
             Tool.model_validate(tool, by_name=False)
+            methods.validate_server_result("tools/list", self.version, page)
         except ValidationError as e:
             first = e.errors(include_url=False, include_input=False)[0]
             name = str(tool.get("name"))[:80] if isinstance(tool, dict) else "?"
@@ -54,3 +62,9 @@ class Dispatcher(JSONRPCDispatcher[Any]):
         """The tools that were left out since the last time, and why."""
         found, self._broken = self._broken, []
         return found
+
+
+def _repaired(tool: Any) -> Any:
+    """The tool, whose arguments are an object where it does not say so."""
+    schema = tool.get("inputSchema") if isinstance(tool, dict) else None
+    return tool | {"inputSchema": {"type": "object"} | schema} if isinstance(schema, dict) else tool

@@ -40,10 +40,12 @@ class Mismatch(ToolError):
 
 def refusal(error: MCPError, label: str) -> ToolError:
     """What a server said, as a ToolError."""
-    from mcp.types import HEADER_MISMATCH, REQUEST_TIMEOUT
+    from mcp.types import HEADER_MISMATCH, PARSE_ERROR, REQUEST_TIMEOUT
 
     if error.code == REQUEST_TIMEOUT:
         return ToolError("upstream_timeout", f"{label} did not answer in time.")
+    if error.code == PARSE_ERROR:
+        return ToolError("upstream_error", f"The answer of {label} cannot be read.", retryable=False)
     details: dict[str, Any] = {"code": error.code}
     if error.error.data is not None and len(repr(error.error.data)) <= MAX_DETAIL:
         details["data"] = error.error.data

@@ -145,6 +145,7 @@ class Session:
         async with self._opened() as (client, dispatcher):
             self._dispatcher = dispatcher
             await self._greeted(client, era)
+            dispatcher.version = client.protocol_version or OLDER
             self._client = client
             if not self._ready.done():
                 self._ready.set_result(None)

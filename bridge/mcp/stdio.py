@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
@@ -38,7 +39,9 @@ MAX_NOISE: Final = 4 * 1024 * 1024
 MAX_REQUESTS: Final = 10_000
 """Requests that a program may make of us in one session; all of them are refused or trivial."""
 TAIL: Final = 4096
+HEAD: Final = 1024
 PARSED_AT_ONCE: Final = 256 * 1024
+_ID: Final = re.compile(rb'"id"\s*:\s*([0-9]{1,15})\b')
 HEARD: Final = frozenset(
     {"notifications/tools/list_changed", "notifications/cancelled", "notifications/subscriptions/acknowledged"}
 )
@@ -165,7 +168,14 @@ class Stdio:
     async def _message(self, line: bytes) -> SessionMessage | None:
         """The message on a line; None for noise, and for notifications that nobody listens to. Raises ToolError."""
         from mcp.shared.message import SessionMessage
-        from mcp.types import JSONRPCNotification, JSONRPCRequest, jsonrpc_message_adapter
+        from mcp.types import (
+            PARSE_ERROR,
+            ErrorData,
+            JSONRPCError,
+            JSONRPCNotification,
+            JSONRPCRequest,
+            jsonrpc_message_adapter,
+        )
 
         if not line.strip():
             return None
@@ -173,6 +183,9 @@ class Stdio:
             parse = partial(jsonrpc_message_adapter.validate_json, line, by_name=False)
             message = parse() if len(line) <= PARSED_AT_ONCE else await anyio.to_thread.run_sync(parse)
         except ValueError:
+            if (unread := _answered(line)) is not None:
+                error = ErrorData(code=PARSE_ERROR, message="not read")
+                return SessionMessage(JSONRPCError(jsonrpc="2.0", id=unread, error=error))
             self._noise += len(line)
             if self._noise > MAX_NOISE:
                 raise ToolError("upstream_error", f"{self._label} writes what is no MCP.", retryable=False) from None
@@ -215,6 +228,15 @@ class Stdio:
                 while kept - len(self._stderr[0]) > TAIL:
                     kept -= len(self._stderr.popleft())
         heard.set()
+
+
+def _answered(line: bytes) -> int | None:
+    """Which request a line that cannot be read seems to answer: one that is nested too deeply, or half written."""
+    head = line[:HEAD]
+    if not head.lstrip().startswith(b"{") or b'"jsonrpc"' not in head or b'"method"' in head:
+        return None
+    found = _ID.search(head)
+    return int(found[1]) if found is not None else None
 
 
 async def _ended(process: Process, seconds: float) -> bool:

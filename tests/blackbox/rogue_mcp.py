@@ -25,7 +25,7 @@ TOOLS = [
     {"name": "mute", "inputSchema": ANY},
     *(
         {"name": name, "inputSchema": ANY, "annotations": {"readOnlyHint": True}}
-        for name in ("die", "environ", "family", "flood", "huge", "noise", "pid", "refuse", "retired", "storm")
+        for name in ("deep", "die", "environ", "family", "flood", "huge", "noise", "pid", "refuse", "retired", "storm")
     ),
     *(
         {"name": name, "inputSchema": ANY, "annotations": {"readOnlyHint": True}}
@@ -107,6 +107,10 @@ def call(id: object, name: str, args: dict) -> None:
     elif name == "noise":
         sys.stdout.write("debug: here I am\n\n{not json\n" + "x" * 100_000 + "\n\x00\xff\n")
         text(id, "after the noise")
+    elif name == "deep":
+        nested = "[" * 50_000 + "]" * 50_000
+        sys.stdout.write('{"jsonrpc": "2.0", "id": ' + str(id) + ', "result": {"structuredContent": ' + nested + "}}\n")
+        sys.stdout.flush()
     elif name == "flood":
         while True:
             sys.stdout.write("x" * 100_000 + "\n")

@@ -59,7 +59,7 @@ async def effects(ex: Executor, name: str) -> str:
 
 
 async def test_every_page_of_the_list_becomes_tools_that_are_found(ex: Executor):
-    assert len((await ex.tools(limit=100))["items"]) == 24
+    assert len((await ex.tools(limit=100))["items"]) == 25
     assert (await ex.search("say it again"))["items"][0]["path"] == "rogue.org.main.echo"
 
 
@@ -122,6 +122,7 @@ async def test_noise_and_answers_for_nobody_are_passed_over(ex: Executor):
     assert await call(ex, "noise") == "after the noise"
     assert await call(ex, "strange_ids") == "mine"
     assert "not what the protocol says" in (await failed(ex, "odd")).message
+    assert (await failed(ex, "deep")).message == "The answer of rogue cannot be read."
     assert await call(ex, "echo", text="still there") == "still there"
 
 
@@ -293,7 +294,7 @@ async def test_a_tool_that_is_gone_fails_typed_and_leaves_the_catalog(alone: Exe
     error = await failed(alone, "retired")
     assert error.code == "tool_not_found"
     assert "has no tool 'retired' any more" in error.message
-    assert len((await alone.tools(limit=100))["items"]) == 23
+    assert len((await alone.tools(limit=100))["items"]) == 24
     assert await call(alone, "echo", text="on") == "on"
 
 
@@ -338,9 +339,9 @@ async def test_a_list_that_cannot_be_had_leaves_the_old_one(alone: Executor, tmp
     (tmp_path / "no-list").touch()
     with pytest.raises(ImportFailed, match="the list is not to be had"):
         await alone.refresh("rogue")
-    assert len((await alone.tools(limit=100))["items"]) == 24
+    assert len((await alone.tools(limit=100))["items"]) == 25
     (tmp_path / "no-list").unlink()
-    assert (await alone.refresh("rogue")).unchanged == 24
+    assert (await alone.refresh("rogue")).unchanged == 25
 
 
 async def test_odd_names_become_paths_and_keep_apart(alone: Executor, tmp_path: Path):
@@ -351,11 +352,12 @@ async def test_odd_names_become_paths_and_keep_apart(alone: Executor, tmp_path: 
     schema = {"type": "object", "properties": {"x": {"type": "string", "description": hidden}}}
     tools = [{"name": name, "description": hidden, "inputSchema": schema} for name in names]
     tools += [{"name": "files.read", "inputSchema": schema}, {"name": "", "inputSchema": schema}, {"name": "bare"}, 7]
+    tools += [{"name": "untyped", "inputSchema": {"$ref": "#"}}, {"name": "list", "inputSchema": {"type": "array"}}]
     tools += [{"name": "long", "description": "x" * 1024 * 1024, "inputSchema": schema}]
     (tmp_path / "list.json").write_text(json.dumps(tools))
     report = await alone.add_mcp("rogue", command=rogue(tmp_path))
     paths = [path.removeprefix("rogue.org.main.") for path in report.tools]
-    assert len(set(paths)) == len(paths) == 9
+    assert len(set(paths)) == len(paths) == 10
     assert "files.read" in paths
     assert all(len(path) <= 128 and path.isascii() for path in paths)
     assert {one.message.partition(":")[0] for one in report.diagnostics} >= {
@@ -381,7 +383,7 @@ async def test_a_home_remembers_a_server_and_starts_it_when_it_is_called(tmp_pat
         await ex.add_mcp("rogue", command=rogue(tmp_path / "rogue"))
     starts = (tmp_path / "rogue" / "log").read_text().count("started")
     async with Executor.open(tmp_path / "home", config=Config(workers=1)) as ex:
-        assert len((await ex.tools(limit=100))["items"]) == 24
+        assert len((await ex.tools(limit=100))["items"]) == 25
         assert (tmp_path / "rogue" / "log").read_text().count("started") == starts
         assert await call(ex, "echo", text="again") == "again"
     log = (tmp_path / "rogue" / "log").read_text()

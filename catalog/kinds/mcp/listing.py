@@ -97,7 +97,9 @@ class Tools:
         if key == "outputSchema":
             own = {name: f"{text}.out" if text in self.definitions else text for name, text in own.items()}
         for name, definition in reader.definitions.items():
-            self.definitions[own[name]] = _renamed(definition, own)
+            renamed = _renamed(definition, own)
+            # One that is nothing but itself says nothing.
+            self.definitions[own[name]] = {} if renamed.get("$ref") == f"#/$defs/{own[name]}" else renamed
         return _as_object(_renamed(schema, own)) if key == "inputSchema" else _renamed(schema, own)
 
 
