@@ -25,6 +25,7 @@ from typing import Any
 from executor.cli.commands.key import open_keyring
 from runtime.engine.modules import config_dir
 
+JSON = "Content-Type: application/json"
 COMMAND = [sys.executable, "-m", "executor.cli"]
 
 
@@ -208,3 +209,9 @@ def _ready_port(process: subprocess.Popen[str], log: Path) -> int:
                 return int(said["url"].rpartition(":")[2])
         assert not ended, f"the server ended before it was ready:\n{log.read_text()}"
         time.sleep(0.01)
+
+
+def run_script(home: Path, code: str, *arguments: str, input: str | None = None) -> subprocess.CompletedProcess[str]:
+    script = home.parent / "script.ts"
+    script.write_text(code)
+    return cli(home, "run", str(script), *arguments, input=input)

@@ -12,7 +12,7 @@ from bridge.glob import Glob
 from bridge.toolbox import Toolbox
 from bridge.wire.errors import ConfigError, Conflict, InvalidRequest, ToolError
 from catalog import address
-from tests.unit.upstream import Journal, call, document, operation, parameter, redirect, toolbox, upstream
+from tests.unit.upstream import Journal, call, document, operation, parameter, refusal, toolbox, upstream
 
 pytestmark = pytest.mark.anyio
 
@@ -23,26 +23,18 @@ async def _code(box: Toolbox, path: str, call: Any = None, *, side_effect: Any =
     box.add_code_tool(path, call or (lambda args: args), side_effect=side_effect)
 
 
-async def _refusal(box: Toolbox, path: str, args: Any = None) -> str:
-    try:
-        await call(box, path, args)
-    except ToolError as e:
-        return e.code
-    return "done"
-
-
 @pytest.mark.parametrize("order", list(itertools.permutations(RULES)))
 async def test_the_order_of_definition_decides_nothing(order: Any) -> None:
     """POL-01"""
     async with Toolbox() as box:
         for path in ("other.org.main.x", "stripe.org.main.charge", "stripe.org.main.refund.make"):
             await _code(box, path)
-        assert await _refusal(box, "other.org.main.x") == "approval_required"
+        assert await refusal(box, "other.org.main.x") == "approval_required"
         for rule in order:
             await box.add_policy(*rule)
-        assert await _refusal(box, "other.org.main.x") == "blocked"
-        assert await _refusal(box, "stripe.org.main.charge") == "done"
-        assert await _refusal(box, "stripe.org.main.refund.make") == "approval_required"
+        assert await refusal(box, "other.org.main.x") == "blocked"
+        assert await refusal(box, "stripe.org.main.charge") == "done"
+        assert await refusal(box, "stripe.org.main.refund.make") == "approval_required"
 
 
 @pytest.mark.parametrize(
@@ -113,8 +105,8 @@ async def test_a_tool_has_one_name_and_its_policy_no_way_round(alias: str) -> No
         described = document({"/users": {"get": operation(operationId="listUsers")}}, server.base)
         await box.add_openapi("api", described, allow_private=["127.0.0.1"])
         await box.add_policy("api", "listUsers", "block")
-        assert await _refusal(box, "api.org.main.listUsers") == "blocked"
-        assert await _refusal(box, alias) == "tool_not_found"
+        assert await refusal(box, "api.org.main.listUsers") == "blocked"
+        assert await refusal(box, alias) == "tool_not_found"
         assert server.seen == []
 
 
@@ -123,7 +115,7 @@ async def test_a_tool_that_calls_another_is_judged_for_each() -> None:
     async with Toolbox() as box:
 
         async def outer(args: dict[str, Any]) -> Any:
-            return [await _refusal(box, path) for path in args["paths"]]
+            return [await refusal(box, path) for path in args["paths"]]
 
         await _code(box, "demo.org.main.outer", outer)
         await box.add_policy("demo", "outer", "approve")
@@ -147,7 +139,7 @@ async def test_what_a_document_says_of_itself_lowers_nothing() -> None:
         )
         (path,) = report.tools
         assert box.describe(path)["side_effect"] == "delete"
-        assert await _refusal(box, path) == "approval_required"
+        assert await refusal(box, path) == "approval_required"
 
 
 async def test_a_taken_name_is_not_replaced_unasked_and_its_host_stays() -> None:
@@ -177,9 +169,9 @@ async def test_an_approval_in_the_arguments_is_data_or_an_unknown_argument(extra
         described = document({"/x": {"post": operation(parameter("q"))}}, server.base)
         await box.add_openapi("api", described, allow_private=["127.0.0.1"])
         await _code(box, "demo.org.main.any")
-        assert await _refusal(box, "api.org.main.op", {"q": "1"}) == "approval_required"
-        assert await _refusal(box, "api.org.main.op", {"q": "1"} | extra) == "invalid_arguments"
-        assert await _refusal(box, "demo.org.main.any", extra) == "approval_required"
+        assert await refusal(box, "api.org.main.op", {"q": "1"}) == "approval_required"
+        assert await refusal(box, "api.org.main.op", {"q": "1"} | extra) == "invalid_arguments"
+        assert await refusal(box, "demo.org.main.any", extra) == "approval_required"
         assert server.seen == []
 
 
@@ -217,7 +209,7 @@ async def test_a_rule_holds_from_the_next_call_on_while_a_run_goes_on() -> None:
             group.start_soon(first)
             await started.wait()
             await box.add_policy("demo", "slow", "block")
-            assert await _refusal(box, "demo.org.main.slow") == "blocked"
+            assert await refusal(box, "demo.org.main.slow") == "blocked"
             release.set()
         assert results == ["finished"]
 
@@ -240,69 +232,12 @@ async def test_an_inner_scope_can_tighten_and_never_loosen() -> None:
         await _code(box, "demo.org.main.pay")
         await box.add_policy("demo", "*", "block", scope="org")
         await box.add_policy("demo.org.main", "pay", "approve", scope="user")
-        assert await _refusal(box, "demo.org.main.pay") == "blocked"
+        assert await refusal(box, "demo.org.main.pay") == "blocked"
         await box.add_policy("demo.org.main", "pay", "approve", scope="org")
-        assert await _refusal(box, "demo.org.main.pay") == "done"
+        assert await refusal(box, "demo.org.main.pay") == "done"
         await box.add_policy("demo", "*", "block", scope="user")
         await box.add_policy("demo.org.main", "pay", "require_approval", scope="user")
-        assert await _refusal(box, "demo.org.main.pay") == "approval_required"
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/v1/../admin",
-        "/v1/%2e%2e/admin",
-        "/v1/..%2fadmin",
-        "/v1/%252e%252e/admin",
-        "/v1/..;/admin",
-        "/v1/.%2e/admin",
-        "/v1\\..\\admin",
-        "/v1/..%5cadmin",
-        "/v10/x",
-        "/admin",
-        "//evil.test/v1/",
-        "/v1/x/../../admin?a=/v1/",
-    ],
-)
-async def test_a_path_cannot_leave_its_allowed_prefix(path: str) -> None:
-    """POL-26"""
-    async with upstream() as server, toolbox() as box:
-        await box.add_http("web", [f"GET {server.base}/v1"], allow_private=["127.0.0.1"])
-        assert await _refusal(box, "web.org.main.http.get", {"path": path}) in ("egress_denied", "invalid_arguments")
-        assert server.seen == []
-
-
-async def test_the_path_that_was_checked_is_the_path_that_is_sent() -> None:
-    """POL-26"""
-    async with upstream() as server, toolbox() as box:
-        await box.add_http("web", [f"GET {server.base}/v1"], allow_private=["127.0.0.1"])
-        for path, target in (("/v1/a/../b", "/v1/b"), ("/v1/./c?x=../y", "/v1/c?x=../y"), ("/v1", "/v1")):
-            await call(box, "web.org.main.http.get", {"path": path})
-            assert server.seen[-1].target == target
-
-
-async def test_a_redirect_cannot_leave_the_allowed_prefix_or_method() -> None:
-    """POL-26"""
-    async with upstream() as server, toolbox() as box:
-        await box.add_http("web", [f"GET {server.base}/v1"], allow_private=["127.0.0.1"])
-        for target in ("/admin", "../admin", "/v1/../admin", "/v1/%2e%2e/admin", "/v1/..;/admin", "/v1/..%2fadmin"):
-            server.answers["/v1/go"] = redirect(target)
-            assert await _refusal(box, "web.org.main.http.get", {"path": "/v1/go"}) == "egress_denied"
-        assert {one.target for one in server.seen} == {"/v1/go"}
-
-
-async def test_a_method_outside_the_allowlist_is_refused_before_it_is_sent() -> None:
-    """POL-26"""
-    async with upstream() as server, toolbox() as box:
-        await box.add_http("web", [f"GET {server.base}", f"POST {server.base}/forms"], allow_private=["127.0.0.1"])
-        assert (
-            await _refusal(box, "web.org.main.http.request", {"method": "DELETE", "path": "/forms"})
-            == "invalid_arguments"
-        )
-        assert await _refusal(box, "web.org.main.http.request", {"method": "POST", "path": "/x"}) == "egress_denied"
-        assert server.seen == []
-        assert await _refusal(box, "web.org.main.http.request", {"method": "POST", "path": "/forms"}) == "done"
+        assert await refusal(box, "demo.org.main.pay") == "approval_required"
 
 
 async def test_an_unknown_toolkit_holds_nothing() -> None:
@@ -327,17 +262,17 @@ async def test_what_is_removed_takes_its_rules_along() -> None:
         await box.add_policy("api", "*", "approve")
         await box.add_policy("api.org.main", "op", "approve", scope="user")
         await box.add_policy("api.org.main", "other", "block")
-        assert await _refusal(box, "api.org.main.op") == "done"
+        assert await refusal(box, "api.org.main.op") == "done"
         assert await box.remove("api") == 3
         assert [one["id"] for one in box.policies()] == [one["id"] for one in kept]
         await box.add_openapi("api", described, allow_private=["127.0.0.1"])
-        assert await _refusal(box, "api.org.main.op") == "approval_required"
+        assert await refusal(box, "api.org.main.op") == "approval_required"
         assert len(server.seen) == 1
         await box.add_policy("api.org.main", "*", "approve")
         await box.add_policy("api", "nothing", "block")
         assert await box.disconnect("api") == 1
         await box.connect("api")
-        assert await _refusal(box, "api.org.main.op") == "approval_required"
+        assert await refusal(box, "api.org.main.op") == "approval_required"
 
 
 async def test_a_rule_for_what_does_not_exist_is_refused() -> None:
@@ -366,7 +301,7 @@ async def test_a_side_effect_that_changes_on_refresh_is_quarantined_in_both_dire
             SIDE_EFFECTS[before.upper()],
             SIDE_EFFECTS[after.upper()],
         )
-        assert await _refusal(box, "api.org.main.op") == "blocked"
+        assert await refusal(box, "api.org.main.op") == "blocked"
         assert server.seen == []
 
 
@@ -382,11 +317,11 @@ async def test_a_refresh_that_adds_deletes_moves_and_soothes_gives_nothing() -> 
         erase = {"delete": operation(operationId="erase")}
         report = await box.refresh("api", document({"/x": soothing, "/everything": erase}, server.base))
         assert (report.awaiting, [one["what"] for one in report.changed]) == (["erase"], [["description"]])
-        assert await _refusal(box, "api.org.main.erase") == "blocked"
-        assert await _refusal(box, "api.org.main.kept") == "done"
+        assert await refusal(box, "api.org.main.erase") == "blocked"
+        assert await refusal(box, "api.org.main.kept") == "done"
         report = await box.refresh("api", document({"/x": soothing}, other.base))
         assert (report.awaiting, report.held) == (["kept"], [other.base])
-        assert await _refusal(box, "api.org.main.kept") == "blocked"
+        assert await refusal(box, "api.org.main.kept") == "blocked"
         assert other.seen == []
 
 
@@ -404,7 +339,7 @@ async def test_a_rule_takes_no_condition_and_no_other_field() -> None:
     async with Toolbox() as box:
         await _code(box, "demo.org.main.pay")
         for amount in (99, "99", 99.0, -1, [99], None):
-            assert await _refusal(box, "demo.org.main.pay", {"amount": amount}) == "approval_required"
+            assert await refusal(box, "demo.org.main.pay", {"amount": amount}) == "approval_required"
 
 
 async def test_two_integrations_from_one_url_share_nothing() -> None:
@@ -417,12 +352,12 @@ async def test_two_integrations_from_one_url_share_nothing() -> None:
             await box.add_openapi(name, server.base + "/doc", allow_private=["127.0.0.1"])
         await box.add_policy("two", "*", "block")
         for _ in range(2):
-            assert await _refusal(box, "one.org.main.op", {"body": {}}) == "invalid_arguments"
-            assert await _refusal(box, "two.org.main.op", {"body": {}}) == "blocked"
-            assert await _refusal(box, "one2.org.main.op", {"body": {}}) == "done"
+            assert await refusal(box, "one.org.main.op", {"body": {}}) == "invalid_arguments"
+            assert await refusal(box, "two.org.main.op", {"body": {}}) == "blocked"
+            assert await refusal(box, "one2.org.main.op", {"body": {}}) == "done"
         report = await box.refresh("one", document({"/x": {"post": loose}}, server.base))
         assert report.awaiting == []
-        assert await _refusal(box, "one.org.main.op", {"body": {}}) == "done"
+        assert await refusal(box, "one.org.main.op", {"body": {}}) == "done"
 
 
 @pytest.mark.parametrize(
@@ -447,6 +382,6 @@ async def test_the_name_of_a_prototype_is_a_name_like_any_other(name: str) -> No
         await _code(box, f"demo.org.main.{name}")
         await _code(box, "demo.org.main.other")
         await box.add_policy("demo", name, "approve")
-        assert await _refusal(box, f"demo.org.main.{name}") == "done"
-        assert await _refusal(box, "demo.org.main.other") == "approval_required"
-        assert await _refusal(box, f"demo.org.main.{name}.x") == "tool_not_found"
+        assert await refusal(box, f"demo.org.main.{name}") == "done"
+        assert await refusal(box, "demo.org.main.other") == "approval_required"
+        assert await refusal(box, f"demo.org.main.{name}.x") == "tool_not_found"

@@ -12,6 +12,7 @@ from typing import Any
 
 from bridge.calls import CallContext, CallOutcome, CallRecord
 from bridge.toolbox import Toolbox, ToolboxSettings
+from bridge.wire.errors import ToolError
 
 Script = Callable[["Seen", asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -180,6 +181,14 @@ def parameter(name: str, place: str = "query", **more: Any) -> dict[str, Any]:
 
 async def call(box: Toolbox, path: str, args: Any = None, **more: Any) -> CallOutcome:
     return await box.proxy.call(more.pop("ctx", CallContext()), path, args, **more)
+
+
+async def refusal(box: Toolbox, path: str, args: Any = None) -> str:
+    try:
+        await call(box, path, args)
+    except ToolError as e:
+        return e.code
+    return "done"
 
 
 class Journal:
