@@ -80,3 +80,41 @@ async def test_a_yes_is_void_once_rule_or_connection_or_tool_changed() -> None:
         with pytest.raises(NeedsApproval):
             await call(box, PATH, {"q": "a"}, ctx=CTX, waits=True, call_id=1, approved=binding)
         assert server.seen == []
+
+
+async def test_a_yes_is_void_once_another_person_has_to_say_it() -> None:
+    """POL-15"""
+    async with upstream() as server, toolbox() as box:
+        await prepared(box, server)
+        before = await asked(box, args={"q": "a"})
+        rule = (await box.add_policy("api", "op", "require_approval", approver="another"))["id"]
+        with pytest.raises(NeedsApproval) as caught:
+            await call(box, PATH, {"q": "a"}, ctx=CTX, waits=True, call_id=1, approved=before)
+        assert (caught.value.ask.approver, caught.value.ask.rule) == ("another", rule)
+
+
+def shared(kind: str) -> dict[str, Any]:
+    """An operation whose argument is described elsewhere in the document."""
+    body = {"required": True, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/S"}}}}
+    inner = {"type": "object", "properties": {"n": {"$ref": "#/components/schemas/N"}}}
+    answers = {"200": {"description": "fine"}}
+    return {
+        "openapi": "3.0.3",
+        "info": {"title": "T", "version": "1"},
+        "paths": {"/x": {"post": {"operationId": "op", "requestBody": body, "responses": answers}}},
+        "components": {"schemas": {"S": inner, "N": {"type": kind, "nullable": True}}},
+    }
+
+
+async def test_a_yes_is_void_once_what_an_argument_refers_to_changed() -> None:
+    """POL-09"""
+    bindings = []
+    async with upstream() as server, toolbox() as box:
+        for kind in ("string", "string", "integer"):
+            described = shared(kind) | {"servers": [{"url": server.base}]}
+            await box.add_openapi("api", described, allow_private=["127.0.0.1"], replace=True)
+            if not bindings:
+                await box.add_policy("api", "*", "require_approval")
+            bindings.append(await asked(box, args={"body": {"n": None}}))
+    assert bindings[0] == bindings[1]
+    assert bindings[1] != bindings[2]
