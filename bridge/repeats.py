@@ -18,6 +18,8 @@ from catalog.model import Tool
 from catalog.registry import Installed
 
 MAX_PATTERNS: Final = 200
+KEY_CHARS: Final = 36
+_SHAPING: Final = frozenset({"$ref", "pattern", "enum", "const", "allOf", "anyOf", "oneOf", "not"})
 
 
 def check_patterns(patterns: Sequence[str]) -> list[str]:
@@ -53,9 +55,18 @@ class Repeats:
         argument = key_argument(tool) if key_argument is not None else None
         if argument is None:
             return args, declared
-        if declared and args.get(argument) is None:
+        if declared and args.get(argument) is None and _takes_any(tool, argument):
             args = args | {argument: _key(run_id, call_id, tool.path)}
         return args, declared or bool(args.get(argument))
+
+
+def _takes_any(tool: Tool, argument: str) -> bool:
+    """Whether a key of ours fits: the argument is text of any shape, long enough."""
+    schema = ((tool.input_schema or {}).get("properties") or {}).get(argument)
+    if not isinstance(schema, dict) or not _SHAPING.isdisjoint(schema):
+        return False
+    longest = schema.get("maxLength", KEY_CHARS)
+    return schema.get("type", "string") == "string" and isinstance(longest, int) and longest >= KEY_CHARS
 
 
 def _key(run_id: str | None, call_id: int, path: str) -> str:

@@ -110,6 +110,18 @@ async def test_a_declared_tool_that_takes_a_key_gets_the_same_whenever_the_call_
         assert [one.header("idempotency-key") for one in server.seen[-2:]] == ["mine", None]
 
 
+@pytest.mark.parametrize(
+    "schema", [{"type": "integer"}, {"type": "string", "maxLength": 8}, {"type": "string", "pattern": "^k_"}]
+)
+async def test_a_key_that_would_not_fit_is_not_made(schema: dict[str, Any]) -> None:
+    key = parameter("Idempotency-Key", "header", schema=schema)
+    async with upstream() as server, toolbox(allow_private=["127.0.0.1"]) as box:
+        paths = {"/x": {"post": operation(key, **{"x-executor-idempotent": True})}}
+        await box.add_openapi("api", document(paths, server.base))
+        await call(box, "api.org.main.op", ctx=CallContext(run_id="run_1"))
+        assert server.seen[0].header("idempotency-key") is None
+
+
 async def test_a_refresh_that_calls_a_tool_idempotent_awaits_review() -> None:
     """POL-06"""
     async with served() as (server, box):

@@ -102,7 +102,7 @@ async def explain(path: str, /, *, toolkit: str | None = None, json: Flag = Fals
     if json:
         output.print_json(told)
         return
-    output.out.print(Text.assemble((told["effect"], _STYLES.get(told["effect"], "")), "  ", (path, "name")))
+    output.out.print(Text.assemble((_said(told), _STYLES.get(told["effect"], "")), "  ", (path, "name")))
     output.out.print(Text(f"  {told['reason']}", style="quiet"))
     output.out.print()
     for number, step in enumerate(told["steps"], 1):
