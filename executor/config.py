@@ -76,7 +76,7 @@ class Config(BaseModel):
     secret_cache_s: float = Field(1.0, ge=0, le=300, description="seconds that their answers are kept")
     http_programs: bool = Field(False, description="allow MCP servers that are programs here to be added over HTTP")
     http_references: tuple[str, ...] = Field((), description="references that may be named over HTTP, * for any text")
-    api_key: SecretStr | None = Field(None, description="the bearer key of /execute-tool, and of nothing else")
+    api_key: SecretStr | None = Field(None, min_length=1, description="the bearer key of /execute-tool alone")
     npm_registry: str | None = Field(None, description="URL of the npm registry; else the one that npm uses here")
     npm_cache: Path | None = Field(None, description="folder of downloaded packages; else in the user's cache folder")
     npm_cache_bytes: int = Field(4 * 1024**3, ge=0, description="bytes of packages above which old ones go")

@@ -33,7 +33,7 @@ MAX_WAIT_S: Final = 15.0
 _PARALLEL: Final = 16
 _FULL: Final = [("accept", "application/json")]
 _SHORT: Final = [("accept", "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8")]
-_KEPT: Final = 256
+_KEPT: Final = 128
 _IN_THREAD: Final = 128 * 1024
 
 pause: Final = anyio.sleep

@@ -10,6 +10,7 @@ import json
 import os
 import tarfile
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -613,6 +614,30 @@ async def test_metadata_about_something_else_is_not_believed(tmp_path: Path) -> 
         assert (await refused(shelf, tmp_path, "demo")).reason == "integrity"
         shelf.say("demo/1.0.0", shelf.documents["demo"]["versions"]["1.0.0"] | {"version": "2.0.0"})
         assert (await refused(shelf, tmp_path, "demo", "1.0.0")).reason == "integrity"
+
+
+async def test_metadata_that_is_too_much_or_contradicts_itself_is_refused(tmp_path: Path) -> None:
+    async with registry() as shelf:
+        shelf.publish("demo")
+        facts = shelf.documents["demo"]
+        one = facts["versions"]["1.0.0"]
+        shelf.say("demo", facts | {"versions": {"1.0.0": one | {"version": "6.6.6"}}})
+        assert (await refused(shelf, tmp_path, "demo")).reason == "integrity"
+        shelf.say("demo", facts | {"versions": {f"1.0.{n}": {} for n in range(20_001)}})
+        assert (await refused(shelf, tmp_path, "demo")).reason == "too_large"
+        shelf.say("demo", facts | {"versions": {"1.0.0": one | {"dependencies": {f"a{n}": "*" for n in range(1_001)}}}})
+        assert (await refused(shelf, tmp_path, "demo")).reason == "too_large"
+        odd: list[Any] = [[], "x", {"1.0.0": "x"}, {"1.0.0": {}}, {"1.0.0": one | {"dist": []}}, {"../x": one}]
+        for versions in odd:
+            shelf.say("demo", facts | {"versions": versions})
+            assert (await refused(shelf, tmp_path, "demo")).reason in ("integrity", "not_found"), versions
+        for part in ("dependencies", "peerDependencies", "optionalDependencies", "engines", "bundleDependencies"):
+            for value in (None, 5, [], "x", {"a": 5}, {"..": "1"}):
+                shelf.say("demo", facts | {"versions": {"1.0.0": one | {part: value}}})
+                async with installer(shelf, tmp_path / part) as npm:
+                    expected = PackageUnavailable if isinstance(value, dict) else AssertionError
+                    with suppress(expected):
+                        await npm.lock("demo")
 
 
 async def test_a_tree_may_be_only_so_large_and_so_deep(tmp_path: Path) -> None:

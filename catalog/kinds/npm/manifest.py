@@ -14,6 +14,26 @@ from catalog.kinds.npm.specs import Spec
 NODE: Final = "22.12.0"
 """The Node that packages are told they run on; of equal candidates the version that wants another one comes later."""
 
+MAX_VERSIONS: Final = 20_000
+MAX_WANTED: Final = 1_000
+_KEPT: Final = (
+    "name",
+    "version",
+    "dependencies",
+    "optionalDependencies",
+    "peerDependencies",
+    "peerDependenciesMeta",
+    "bundleDependencies",
+    "bundledDependencies",
+    "engines",
+    "deprecated",
+    "os",
+    "cpu",
+    "libc",
+)
+"""What is kept of a version's manifest, beside where its archive is: a tenth of it."""
+_DIST: Final = ("tarball", "integrity", "shasum")
+
 EdgeKind = Literal["dependency", "optional", "peer", "peer_optional"]
 
 
@@ -42,12 +62,21 @@ class Manifest:
         version, dist = facts.get("version"), facts.get("dist")
         if facts.get("name") != name or not isinstance(version, str) or not isinstance(dist, Mapping):
             raise PackageUnavailable(f"What the registry says of {name} is about something else.", reason="integrity")
+        wanted = tuple(_wanted(facts))
+        if len(wanted) > MAX_WANTED:
+            raise PackageUnavailable(f"{name}@{version} asks for {len(wanted)} packages.", reason="too_large")
         native = any(facts.get(key) for key in ("os", "cpu", "libc"))
-        return cls(name, version, dist, tuple(_wanted(facts)), native)
+        return cls(name, version, dist, wanted, native)
 
     @property
     def label(self) -> str:
         return f"{self.name}@{self.version}"
+
+
+def _slim(facts: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: facts[key] for key in _KEPT if key in facts}
+    dist = facts.get("dist")
+    return kept | {"dist": {key: dist[key] for key in _DIST if key in dist}} if isinstance(dist, Mapping) else kept
 
 
 def _wanted(facts: Mapping[str, Any]) -> list[Wanted]:
@@ -84,8 +113,10 @@ class Packument:
         versions = facts.get("versions")
         if facts.get("name") != name or not isinstance(versions, Mapping):
             raise PackageUnavailable(f"What the registry says of {name} is about something else.", reason="integrity")
+        if len(versions) > MAX_VERSIONS:
+            raise PackageUnavailable(f"{name} has {len(versions)} versions.", reason="too_large")
         self.name = name
-        self._versions = {v: one for v, one in versions.items() if isinstance(one, Mapping)}
+        self._versions = {v: _slim(one) for v, one in versions.items() if isinstance(one, Mapping)}
         self._tags = {t: v for t, v in _table(facts, "dist-tags").items() if isinstance(v, str)}
         self._times = _table(facts, "time")
         self._young: Callable[[str], bool] = lambda version: min_age_s > 0 and self._age(version, now) < min_age_s
@@ -104,7 +135,12 @@ class Packument:
         version = self._picked.get(spec.text)
         if version is None:
             version = self._picked[spec.text] = self._choose(spec, node)
-        return Manifest.read(self.name, self._versions[version])
+        manifest = Manifest.read(self.name, self._versions[version])
+        if manifest.version != version:
+            raise PackageUnavailable(
+                f"The registry has {manifest.label} in the place of version {version[:40]}.", reason="integrity"
+            )
+        return manifest
 
     def _choose(self, spec: Spec, node: str) -> str:
         if spec.kind == "version":
