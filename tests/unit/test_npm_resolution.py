@@ -125,6 +125,13 @@ def test_files_that_are_picked_by_name_come_along() -> None:
     assert {id.rpartition("/")[2] for id in made.modules} == {"index.js", "en.js", "de.js"}
 
 
+def test_a_specifier_may_hold_any_letter_but_is_no_template() -> None:
+    wanted = sources.asked(
+        "require('./cast$expr'); require(`./x$`); require(`./${name}`); import('$lib'); ({...require('./y')})", "cjs"
+    )
+    assert (wanted.requires, wanted.dynamics) == (("./cast$expr", "./x$", "./y"), ("$lib",))
+
+
 def test_the_format_is_the_names_then_the_packages_then_the_texts() -> None:
     assert sources.format_of("a.mjs", "", {"type": "commonjs"}) == "esm"
     assert sources.format_of("a.cjs", "", {"type": "module"}) == "cjs"

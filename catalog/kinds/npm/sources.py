@@ -11,15 +11,15 @@ from typing import Any, Final, Literal, NamedTuple
 
 Format = Literal["esm", "cjs", "json", "native"]
 
-_STRING: Final = r"[\"'`]([^\"'`\n$\\]{1,300})[\"'`]"
+_STRING: Final = r"[\"'`]((?:[^\"'`\n$\\]|\$(?!\{)){1,300})[\"'`]"
 _STATIC: Final = re.compile(
     r"(?<![\w$.])(?:import|export)\s{0,20}"
     r"(?:[\w$*\s,]{0,200}(?:\{[^{}]{0,20000}\}[\w$*\s,]{0,100})?(?<![\w$])from\s{0,20})?" + _STRING.replace("`", "")
 )
-_DYNAMIC: Final = re.compile(r"(?<![\w$.])import\s{0,20}\(\s{0,50}(?:/\*[^*]{0,200}\*/\s{0,50}){0,4}" + _STRING)
-_REQUIRE: Final = re.compile(r"(?<![.\w$])[\w$]{0,40}[rR]equire[\w$]{0,40}(?:\.resolve)?\s{0,20}\(\s{0,50}" + _STRING)
+_DYNAMIC: Final = re.compile(r"(?<![\w$])import\s{0,20}\(\s{0,50}(?:/\*[^*]{0,200}\*/\s{0,50}){0,4}" + _STRING)
+_REQUIRE: Final = re.compile(r"(?<![\w$])[\w$]{0,40}[rR]equire[\w$]{0,40}(?:\.resolve)?\s{0,20}\(\s{0,50}" + _STRING)
 _COMPUTED: Final = re.compile(
-    r"(?<![.\w$])(?:require|import)\s{0,20}\(\s{0,50}[\"'`](\.{1,2}/[^\"'`\n$\\]{0,200}/)(?:[\"']\s{0,20}\+|\$\{)"
+    r"(?<![\w$])(?:require|import)\s{0,20}\(\s{0,50}[\"'`](\.{1,2}/[^\"'`\n$\\]{0,200}/)(?:[\"']\s{0,20}\+|\$\{)"
 )
 _ES_MODULE: Final = re.compile(
     r"(?:^|[;}])\s{0,200}(?:import\s{0,20}[\w${*\"']|export\s{0,20}(?:default\b|const\b|let\b|var\b|function\b|class\b"

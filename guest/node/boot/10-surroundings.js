@@ -141,6 +141,12 @@ hidden(globalThis, "Atomics", {
   },
   isLockFree: () => true, notify: () => 0, wait() { throw unavailable("Atomics.wait"); },
 });
+// There is none to be had; its prototype is what packages look at when they load.
+hidden(globalThis, "SharedArrayBuffer", class SharedArrayBuffer {
+  constructor() { throw unavailable("SharedArrayBuffer"); }
+  get byteLength() { throw new TypeError("not a SharedArrayBuffer"); }
+  get growable() { throw new TypeError("not a SharedArrayBuffer"); }
+});
 if (globalThis.FinalizationRegistry === undefined)
   hidden(globalThis, "FinalizationRegistry", class FinalizationRegistry {
     register() {}

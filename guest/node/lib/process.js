@@ -53,7 +53,7 @@ const process = Object.assign(Object.create(EventEmitter.prototype), {
   title: "node", version: "v22.14.0", versions: { node: "22.14.0", v8: "12.4.254.21-node.33", modules: "127", uv: "1.49.2" },
   arch: "x64", platform: "linux", release: { name: "node", lts: "Jod" }, argv: ["/usr/local/bin/node", "/index.js"], argv0: "node",
   execArgv: [], execPath: "/usr/local/bin/node", pid: 1, ppid: 0, exitCode: undefined, features: { inspector: false, tls: false },
-  config: { target_defaults: {}, variables: {} }, allowedNodeEnvironmentFlags: new Set(), report: {}, debugPort: 0, noDeprecation: false,
+  config: { target_defaults: {}, variables: {} }, allowedNodeEnvironmentFlags: new Set(), report: { getReport: () => ({ header: { glibcVersionRuntime: "2.36" }, sharedObjects: [] }), excludeNetwork: true }, debugPort: 0, noDeprecation: false,
   env,
   stdout: writer("log"),
   stderr: writer("error"),
