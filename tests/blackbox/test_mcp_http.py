@@ -64,6 +64,33 @@ async def test_the_endpoint_of_a_toolkit_narrows(server: Server, era):
     assert lost.structured_content["error"]["code"] == "invalid_request"
 
 
+@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
+async def test_an_endpoint_that_is_asked_for_it_lists_tools_one_by_one(server: Server, era):
+    name = f"sky{era[:1]}"
+    place = {"kind": "http", "name": name, "allow": ["https://example.com"]}
+    assert server.ask("POST", "/integrations", place).status == 201
+    assert server.ask("POST", "/toolkits", {"name": name, "tools": [f"{name}.*"]}).status in (200, 201)
+    async with connected(server, era, path=f"/mcp/{name}?direct=true") as client:
+        tools = [tool.name for tool in (await client.list_tools()).tools]
+        refused = await client.call_tool(f"{name}_org_main_http_get", {"path": "http://127.0.0.1/"})
+    assert tools == [f"{name}_org_main_http_get", f"{name}_org_main_http_request", "resume"]
+    assert refused.is_error
+    assert server.ask("POST", f"/mcp/{name}?direct=perhaps", {}).code == "invalid_request"
+
+
+@pytest.mark.parametrize("direct", [False, True])
+async def test_standard_input_serves_a_toolkit_alone(home, direct):
+    async with Executor.open(home) as ex:
+        await ex.add_http("web", ["https://example.com"])
+        await ex.add_http("other", ["https://example.org"])
+        await ex.toolbox.toolkits.create("small", tools=["web.*"])
+    args = ["mcp", "--home", str(home), "--toolkit", "small", *(["--direct"] if direct else [])]
+    async with Client(StdioServerParameters(command=COMMAND[0], args=[*COMMAND[1:], *args])) as client:
+        tools = (await client.list_tools()).tools
+    assert ("web_org_main_http_get" in [tool.name for tool in tools]) == direct
+    assert not any("other" in f"{tool.name} {tool.description}" for tool in tools)
+
+
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_client_over_standard_input_runs_a_script(home, era):
     command = StdioServerParameters(command=COMMAND[0], args=[*COMMAND[1:], "mcp", "--home", str(home)])
