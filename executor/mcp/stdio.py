@@ -20,14 +20,18 @@ if TYPE_CHECKING:
 
 
 async def serve(executor: Executor, *, toolkit: str | None = None, direct: bool = False) -> None:
-    """Serve until standard input ends."""
+    """Serve until standard input ends, or nobody reads standard output any more."""
     caller = Caller(principal="mcp", toolkit=toolkit, direct=direct)
     server = Door(executor, lambda _: caller).server()
     taken, messages = anyio.create_memory_object_stream[SessionMessage | Exception]()
-    async with stdio_server() as (reading, writing), anyio.create_task_group() as tasks:
-        tasks.start_soon(_take, reading, taken, writing)
-        await server.run(messages, writing, server.create_initialization_options())
-        tasks.cancel_scope.cancel()
+    try:
+        async with stdio_server() as (reading, writing), anyio.create_task_group() as tasks:
+            tasks.start_soon(_take, reading, taken, writing)
+            await server.run(messages, writing, server.create_initialization_options())
+            tasks.cancel_scope.cancel()
+    except* (BrokenPipeError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+        # What the client did not wait for has nowhere to go.
+        pass
 
 
 async def _take(

@@ -593,6 +593,28 @@ def test_a_line_of_any_length_is_one_message_and_the_next_one_works(home, size, 
     assert [answer.get("id") for answer in answers] == [None, 1]
 
 
+def test_a_client_that_reads_no_more_is_no_defect(home):
+    """MCP-12"""
+    with subprocess.Popen(
+        [*COMMAND, "mcp", "--home", str(home)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == 1
+        process.stdout.close()
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "ping"}).encode() + b"\n")
+        process.stdin.close()
+        assert process.wait(60) == 0
+        assert b"failed" not in process.stderr.read()
+
+
 def test_it_ends_when_its_parent_is_killed(home):
     """MCP-12"""
     parent = (
