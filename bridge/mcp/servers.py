@@ -85,6 +85,7 @@ class Servers:
         self._open: dict[Key, tuple[tuple[Any, ...], Session]] = {}
         self._used: dict[Key, float] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._leaving: set[asyncio.Task[None]] = set()
         self._relisting: dict[Key, bool] = {}
         self._sweeping: asyncio.Task[None] | None = None
         self._closed = False
@@ -119,8 +120,8 @@ class Servers:
             return result
         raise ToolError("upstream_unreachable", f"{upstream.name} does not keep a session.")
 
-    async def listing(self, upstream: Upstream, *, keep: bool = True) -> Listed:
-        """What the server lists now. Without `keep` its session is closed. Raises ToolError."""
+    async def listing(self, upstream: Upstream) -> Listed:
+        """What the server lists now. Raises ToolError."""
         self.last_words.pop(upstream.key, None)
         for _ in range(TRIES):
             session = self._session(upstream)
@@ -128,14 +129,16 @@ class Servers:
                 return await session.tools()
             except (Retired, Lost):
                 await self._discard(upstream.key, session)
+            except asyncio.CancelledError:
+                if session.calls == 0:
+                    # Whoever wanted to know is gone, and nothing may have been added that the session is for.
+                    self._leave(upstream.key, session)
+                raise
             except ToolError:
                 self.last_words[upstream.key] = Scrubber(one.reveal() for one in session.revealed.values()).text(
                     session.said
                 )
                 raise
-            finally:
-                if not keep:
-                    await self._discard(upstream.key, session)
         raise ToolError("upstream_unreachable", f"{upstream.name} does not keep a session.")
 
     async def drop(self, name: str, scope: str | None = None, connection: str | None = None) -> None:
@@ -148,11 +151,13 @@ class Servers:
         """Close every session, and with them the programs. Safe to call again."""
         self._closed = True
         sweeping, self._sweeping = self._sweeping, None
-        for task in [*self._tasks, *([sweeping] if sweeping is not None else [])]:
+        listing = [*self._tasks, *([sweeping] if sweeping is not None else [])]
+        for task in listing:
             task.cancel()
-        sessions, self._open = [session for _, session in self._open.values()], {}
-        await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
-        if left := [*self._tasks, *([sweeping] if sweeping is not None else [])]:
+        for key, (_, session) in list(self._open.items()):
+            self._leave(key, session)
+        # What is being closed is closed to the end: a program must not be left behind.
+        if left := [*listing, *self._leaving]:
             await asyncio.wait(left)
 
     def _session(self, upstream: Upstream) -> Session:
@@ -160,8 +165,7 @@ class Servers:
         key = upstream.key
         known = self._open.get(key)
         if known is not None and (known[0] != upstream.identity or known[1].ended):
-            self._spawn(self._discard(key, known[1]))
-            del self._open[key]
+            self._leave(key, known[1])
             known = None
         if known is None:
             if self._closed:
@@ -187,8 +191,7 @@ class Servers:
                 retryable=True,
             )  # fmt: skip
         oldest = min(idle, key=lambda key: self._used.get(key, 0.0))
-        self._spawn(self._discard(oldest, self._open[oldest][1]))
-        del self._open[oldest]
+        self._leave(oldest, self._open[oldest][1])
 
     def _link(self, upstream: Upstream) -> Local | Remote:
         where = place(upstream.config)
@@ -216,10 +219,17 @@ class Servers:
         return Remote(str(upstream.config["url"]), passage, self._limit, upstream.name)
 
     async def _discard(self, key: Key, session: Session) -> None:
+        await asyncio.shield(self._leave(key, session))
+
+    def _leave(self, key: Key, session: Session) -> asyncio.Task[None]:
+        """Take no further call to the session, and close it, whatever becomes of whoever asked for that."""
         known = self._open.get(key)
         if known is not None and known[1] is session:
             del self._open[key]
-        await session.close()
+        task = asyncio.create_task(session.close())
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+        return task
 
     async def _sweep(self) -> None:
         while True:
