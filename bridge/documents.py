@@ -21,6 +21,8 @@ from catalog.model import Connection, Manifest
 from catalog.origin import BadUrl, Url, join_url, parse_url, reach_of
 
 FETCH_S: Final = 60.0
+INTROSPECTED: Final = 32 * 1024 * 1024
+"""Bytes of an endpoint's answer about itself."""
 _ACCEPT: Final = [("accept", "application/json, application/yaml, text/yaml, */*;q=0.5")]
 
 
@@ -80,7 +82,7 @@ class Documents:
 
         return lambda text: anyio.from_thread.run(one, text)
 
-    async def _introspected(self, source: Endpoint, allow_private: Sequence[str]) -> bytes:
+    async def _introspected(self, source: Endpoint, allow_private: Sequence[str]) -> Mapping[str, Any]:
         from catalog.kinds.graphql import introspection
         from catalog.kinds.graphql.integration import endpoint
 
@@ -90,7 +92,14 @@ class Documents:
         url = endpoint(source.url)
         grant = self._gate.grant((reach_of(url, prefix=url.path, methods=("POST",)),), allow_private)
         passage = Passage(
-            self._client, self._gate, grant, source.account, self._providers, self._oauth, self._limit, announce
+            self._client,
+            self._gate,
+            grant,
+            source.account,
+            self._providers,
+            self._oauth,
+            min(self._limit, INTROSPECTED),
+            announce,
         )
         passage.deadline = anyio.current_time() + FETCH_S
         try:

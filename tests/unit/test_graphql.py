@@ -202,6 +202,8 @@ def test_a_selection_is_sent_as_it_was_read() -> None:
         "id author { login }",
         "\ufeff{id,author{login}#}}\n}",
         " id,author{login}",
+        "# mine\n{ id author { login } } # all",
+        "#{\nid author { login } # }",
     ):
         assert selected(text) == expected
     assert "@include(if: true)" in selected("id number @include(if: true)")

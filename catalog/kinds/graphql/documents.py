@@ -31,6 +31,7 @@ from graphql import (
     print_ast,
     validate,
 )
+from graphql.language import TokenKind
 
 from bridge.wire.errors import ToolError
 from catalog.kinds.graphql.limits import MAX_ROOTS, MAX_TOKENS, Meter, TooMuch, scan, syntax
@@ -66,10 +67,10 @@ def selection(schema: GraphQLSchema, head: str, key: str, text: str, kind: str) 
     Raises ToolError(invalid_arguments): what is wrong, where, and what may be selected instead.
     """
     hint = f"It is a selection set on {kind}, such as {{ __typename }}, with or without the outer braces."
-    wrapped = not text.lstrip(" \t\r\n,\ufeff").startswith("{")
     try:
-        scan(text)
-        parsed = parse("{" + text + "}" if wrapped else text, max_tokens=MAX_TOKENS)
+        bare = scan(text) is not TokenKind.BRACE_L
+        # The brace stands on a line of its own, where no comment can swallow it.
+        parsed = parse("{" + text + "\n}" if bare else text, max_tokens=MAX_TOKENS + 2)
         selected = _only_selection(parsed)
         Meter().measure(selected)
     except TooMuch as e:

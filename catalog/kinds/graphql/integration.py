@@ -87,8 +87,10 @@ class GraphQL:
             return None
         from catalog.kinds.graphql import documents, operations
 
-        known = self._documents.get((args["query"], args.get("operationName")))
-        asked = known or documents.asked(args["query"], args.get("operationName"))
+        text, name = args.get("query"), args.get("operationName")
+        if not isinstance(text, str) or not isinstance(name, (str, type(None))):
+            raise documents.refused("query", "it is the text of a document")
+        asked = self._documents.get((text, name)) or documents.asked(text, name)
         names = tuple(f"{asked.kind}.{root}" for root in asked.roots if not root.startswith("__"))
         return Acts(operations.EFFECTS[asked.kind], names)
 

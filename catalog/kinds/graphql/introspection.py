@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+import anyio.to_thread
 from graphql import get_introspection_query
 
 from bridge.wire.errors import ImportFailed, ToolError
@@ -23,24 +24,25 @@ def queries() -> list[str]:
     return [full, get_introspection_query(), get_introspection_query(descriptions=False, type_depth=6)]
 
 
-async def introspected(url: Url, outbound: Outbound) -> bytes:
+async def introspected(url: Url, outbound: Outbound) -> dict[str, Any]:
     """The answer that holds the schema. Raises ImportFailed with what the server says and what to do instead."""
     said = "it does not answer with a schema"
     for query in queries():
         try:
             answer = await outbound.send(request(url, {"query": query, "operationName": "IntrospectionQuery"}))
         except ToolError as e:
-            raise _failed(url, e.message, e.hint) from None
+            hint = _ELSE if e.code == "connection_missing" else e.hint
+            raise _failed(url, e.message, hint) from None
         if answer.credentialed and answer.status in (401, 403):
             raise _failed(
                 url,
                 f"it answered {answer.status} to the credential",
                 "See that the credential is right and may read the schema. " + _ELSE,
             )
-        body = _body(answer)
+        body = await anyio.to_thread.run_sync(_body, answer)
         data = body.get("data")
         if isinstance(data, dict) and isinstance(data.get("__schema"), dict):
-            return answer.body
+            return body
         said = _said(answer, body)
         if answer.status in (401, 404, 405, 429) or answer.status >= 500:
             break

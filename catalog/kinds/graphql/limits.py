@@ -38,22 +38,25 @@ class TooMuch(Exception):
     """Raised for a document over one of the limits; the text says which."""
 
 
-def scan(text: str) -> None:
-    """Look at the tokens alone: what is parsed afterwards is neither long nor deep.
+def scan(text: str) -> TokenKind:
+    """Look at the tokens alone: what is parsed afterwards is neither long nor deep. Returns the kind of the first.
 
     Raises TooMuch, and GraphQLSyntaxError for what is no token.
     """
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         raise TooMuch(f"it is longer than {MAX_BYTES // 1024} KiB")
     lexer = Lexer(Source(text))
+    first: TokenKind | None = None
     depth = count = 0
     while (kind := lexer.advance().kind) is not TokenKind.EOF:
+        first = first or kind
         count += 1
         depth += (kind in _OPEN) - (kind in _CLOSE)
         if count > MAX_TOKENS:
             raise TooMuch(f"it has more than {MAX_TOKENS} tokens")
         if depth > MAX_NESTING:
             raise TooMuch(f"its brackets are nested deeper than {MAX_NESTING} levels")
+    return first or TokenKind.EOF
 
 
 class Meter:

@@ -19,7 +19,7 @@ from catalog.kinds.graphql import sdl
 from catalog.model import Diagnostic
 
 MAX_TYPES: Final = 20_000
-MAX_MEMBERS: Final = 400_000
+MAX_MEMBERS: Final = 200_000
 """Fields, arguments, enum values and members of unions, of all types together."""
 MAX_NAME: Final = 200
 MAX_WRAPPERS: Final = sdl.MAX_WRAPPERS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 from graphql import (
@@ -136,10 +135,9 @@ class Schemas:
             return {"type": ["string", "number"] if taken else "string", "description": told}
         return {"description": told}
 
-    def typename(self, names: Iterable[str]) -> Schema:
+    def typename(self, names: list[str]) -> Schema:
         """The schema of `__typename` where any of the types may stand."""
-        listed = list(names)
-        return {"enum": listed} if 0 < len(listed) <= TYPES_SHOWN else {"type": "string"}
+        return {"enum": names} if 0 < len(names) <= TYPES_SHOWN else {"type": "string"}
 
 
 def nullable(schema: Schema) -> Schema:

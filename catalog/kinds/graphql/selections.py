@@ -6,9 +6,9 @@ that page do), no deprecated field, no type within itself, two lists within each
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 from graphql import (
     GraphQLField,
@@ -22,7 +22,7 @@ from graphql import (
     is_leaf_type,
 )
 
-from catalog.kinds.graphql.schemas import Schemas, nullable, required_arguments
+from catalog.kinds.graphql.schemas import TYPES_SHOWN, Schemas, nullable, required_arguments
 from catalog.model import Schema
 
 LEAVES: Final = (25, 6, 3)
@@ -34,6 +34,8 @@ MAX_FIELDS: Final = 60
 MAX_FRAGMENTS: Final = 10
 """Types of a union or an interface whose own fields are selected."""
 MAX_LISTS: Final = 2
+MAX_CONSIDERED: Final = 200
+"""Leaves of a type, and objects within it, among which is chosen."""
 
 _TELLING = (
     "id databaseId key code number iid name nameWithOwner fullName displayName title slug identifier login username"
@@ -61,6 +63,22 @@ class Chosen:
         return "{ " + " ".join(parts) + " }"
 
 
+class Leaf(NamedTuple):
+    """A field that has no selection of its own; `place` is where it stands in its type."""
+
+    place: int
+    name: str
+    shape: str
+    field: GraphQLField
+
+
+class Looked(NamedTuple):
+    """`leaves` the most telling first, `nested` as the type has them."""
+
+    leaves: list[Leaf]
+    nested: list[tuple[str, GraphQLField]]
+
+
 class Selector:
     """Makes the default selections of one schema, and the schemas of what they return."""
 
@@ -68,14 +86,19 @@ class Selector:
         self._schema = schema
         self._schemas = schemas
         self._room = 0
+        self._known: dict[str, Looked] = {}
+        self._made: dict[tuple[str, int], Chosen] = {}
 
     def default(self, root: GraphQLField) -> tuple[str, Schema]:
         """The selection on what the root field returns ("" for a leaf), and the schema of the value."""
         named = get_named_type(root.type)
         if not isinstance(named, (GraphQLObjectType, GraphQLInterfaceType, GraphQLUnionType)):
             return "", self._schemas.given(root.type)
-        self._room = MAX_FIELDS
-        chosen = self._choose(named, 0, (), _lists(root.type))
+        key = named.name, _lists(root.type)
+        if key not in self._made:
+            self._room = MAX_FIELDS
+            self._made[key] = self._choose(named, 0, (), key[1])
+        chosen = self._made[key]
         return chosen.text(), self._returned(root.type, chosen)
 
     def _choose(self, kind: Composite, level: int, above: tuple[str, ...], lists: int) -> Chosen:
@@ -90,11 +113,13 @@ class Selector:
             return chosen
         self._leaves(chosen, LEAVES[level])
         nested = NESTED[level]
-        for name, one in kind.fields.items():
+        for name, one in self._looked_at(kind).nested if nested else ():
             if nested == 0 or self._room <= 0:
                 break
-            if self._nests(one, within, lists):
-                inner = self._choose(get_named_type(one.type), level + 1, within, lists + _lists(one.type))
+            named: Any = get_named_type(one.type)
+            deeper = lists + _lists(one.type)
+            if named.name not in within and deeper <= MAX_LISTS:
+                inner = self._choose(named, level + 1, within, deeper)
                 if inner.fields or inner.fragments:
                     chosen.fields[name] = (one, inner)
                     nested -= 1
@@ -107,24 +132,28 @@ class Selector:
         that mean another type in the same answer, which would contradict."""
         assert not isinstance(chosen.kind, GraphQLUnionType)
         shapes = {} if passed is None else passed
-        leaves = [
-            name
-            for name, one in chosen.kind.fields.items()
-            if _plain(one)
-            and is_leaf_type(get_named_type(one.type))
-            and shapes.get(name, str(one.type)) == str(one.type)
-        ]
-        first = sorted(leaves, key=lambda name: _FIRST.get(name, len(_FIRST)))[: max(0, min(most, self._room))]
-        for name in leaves:
-            if name in first:
-                chosen.fields[name] = (chosen.kind.fields[name], None)
-                shapes[name] = str(chosen.kind.fields[name].type)
-        self._room -= len(first)
+        most = max(0, min(most, self._room))
+        fitting = (one for one in self._looked_at(chosen.kind).leaves if shapes.get(one.name, one.shape) == one.shape)
+        for leaf in sorted(islice(fitting, most)):
+            chosen.fields[leaf.name] = (leaf.field, None)
+            shapes[leaf.name] = leaf.shape
+            self._room -= 1
 
-    def _nests(self, one: GraphQLField, above: tuple[str, ...], lists: int) -> bool:
-        named = get_named_type(one.type)
-        fresh = not is_leaf_type(named) and named.name not in above
-        return fresh and not one.args and one.deprecation_reason is None and lists + _lists(one.type) <= MAX_LISTS
+    def _looked_at(self, kind: GraphQLObjectType | GraphQLInterfaceType) -> Looked:
+        """What of a type may be selected: a type of thousands of fields is looked through once."""
+        known = self._known.get(kind.name)
+        if known is None:
+            leaves: list[Leaf] = []
+            nested: list[tuple[str, GraphQLField]] = []
+            for place, (name, one) in enumerate(kind.fields.items()):
+                if is_leaf_type(get_named_type(one.type)):
+                    if _plain(one):
+                        leaves.append(Leaf(place, name, str(one.type), one))
+                elif not one.args and one.deprecation_reason is None and len(nested) < MAX_CONSIDERED:
+                    nested.append((name, one))
+            leaves.sort(key=lambda leaf: _FIRST.get(leaf.name, len(_FIRST)))
+            known = self._known[kind.name] = Looked(leaves[:MAX_CONSIDERED], nested)
+        return known
 
     def _fragments(self, chosen: Chosen, types: list[GraphQLObjectType], level: int) -> None:
         """A union's or an interface's own types, where there are few: leaves that do not contradict each other."""
@@ -188,7 +217,7 @@ class Selector:
         """The object that a selection returns: what only some types have is not required."""
         properties: dict[str, Schema] = {}
         if not isinstance(chosen.kind, GraphQLObjectType) or not chosen.fields:
-            properties["__typename"] = self._schemas.typename(self._possible(chosen.kind))
+            properties["__typename"] = self._typename(chosen.kind)
         for name, (one, inner) in chosen.fields.items():
             properties[name] = self._schemas.given(one.type) if inner is None else self._returned(one.type, inner)
         required = list(properties)
@@ -197,11 +226,12 @@ class Selector:
                 properties.setdefault(name, self._schemas.given(one.type))
         return {"type": "object", "properties": properties, "required": required}
 
-    def _possible(self, kind: Composite) -> Iterator[str]:
+    def _typename(self, kind: Composite) -> Schema:
         if isinstance(kind, GraphQLObjectType):
-            yield kind.name
-        else:
-            yield from (one.name for one in self._schema.get_possible_types(kind))
+            return self._schemas.typename([kind.name])
+        return self._schemas.typename(
+            [one.name for one in islice(self._schema.get_possible_types(kind), TYPES_SHOWN + 1)]
+        )
 
 
 def _plain(one: GraphQLField) -> bool:
