@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
 import hashlib
 import hmac
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -321,6 +323,41 @@ def test_nodes_library_computes_what_node_computes(execute: Execute) -> None:
         "qs": "a=1&a=x%20y&b=%26",
         "buffer": ["hi", "c3a9"],
     }
+
+
+def test_what_was_compressed_elsewhere_is_read_and_what_is_damaged_is_refused(execute: Execute) -> None:
+    text = b"".join(b"%d: the quick brown fox " % (n * n % 97) for n in range(5000)) + bytes(range(256)) * 3
+    source = """
+      const zlib = require("zlib");
+      const code = (work) => { try { return work() } catch (e) { return e.code } };
+      const hash = (bytes) => require("crypto").createHash("sha1").update(bytes).digest("hex");
+      exports.tool = { async execute({ gzip, deflate, raw, none }) {
+        const [a, b, c, d] = [gzip, deflate, raw, none].map((one) => Buffer.from(one, "base64"));
+        const through = new Blob([a]).stream().pipeThrough(new DecompressionStream("gzip"));
+        const flipped = Buffer.from(a);
+        flipped[a.length - 6] ^= 1;
+        return {
+          same: [
+            zlib.gunzipSync(a), zlib.inflateSync(b), zlib.inflateRawSync(c), zlib.unzipSync(a), zlib.inflateSync(d),
+            zlib.gunzipSync(Buffer.concat([a, a])).subarray(0, zlib.gunzipSync(a).length),
+            Buffer.from(await new Response(through).arrayBuffer()), zlib.gunzipSync(zlib.gzipSync(zlib.gunzipSync(a))),
+          ].map(hash),
+          bad: [a.subarray(0, a.length - 20), b, flipped].map((one) => code(() => zlib.gunzipSync(one)))
+            .concat(code(() => zlib.inflateRawSync(Buffer.from([7, 255, 255])))),
+          crc: zlib.crc32("hello"),
+        };
+      } };"""
+    raw = zlib.compressobj(9, zlib.DEFLATED, -15)
+    params = {
+        "gzip": gzip.compress(text),
+        "deflate": zlib.compress(text, 1),
+        "raw": raw.compress(text) + raw.flush(),
+        "none": zlib.compress(text, 0),
+    }
+    found = execute(cjs(source), params={k: base64.b64encode(v).decode() for k, v in params.items()}).unwrap()
+    assert found["same"] == [hashlib.sha1(text).hexdigest()] * 8
+    assert found["bad"] == ["Z_BUF_ERROR", "Z_DATA_ERROR", "Z_DATA_ERROR", "Z_DATA_ERROR"]
+    assert found["crc"] == zlib.crc32(b"hello")
 
 
 def test_streams_events_and_web_apis_work_together(execute: Execute) -> None:

@@ -51,11 +51,11 @@ const whole = (work) => {
     flush(controller) { controller.enqueue(work(joinedBytes(parts))); },
   });
 };
-const FORMATS = { __proto__: null, gzip: ["gzipSync", "gunzipSync"], deflate: ["zlibSync", "unzlibSync"], "deflate-raw": ["deflateSync", "inflateSync"] };
+const FORMATS = { __proto__: null, gzip: ["gzipSync", "gunzipSync"], deflate: ["deflateSync", "inflateSync"], "deflate-raw": ["deflateRawSync", "inflateRawSync"] };
 const compression = (which) => class {
   constructor(format) {
     if (!FORMATS[format]) throw new TypeError(`the compression format '${format}' is not supported`);
-    const through = whole((bytes) => fromLibrary("fflate/lib/browser.cjs")[FORMATS[format][which]](bytes));
+    const through = whole((bytes) => new Uint8Array(builtin("node:zlib")[FORMATS[format][which]](bytes)));
     assign(this, { readable: through.readable, writable: through.writable });
   }
 };

@@ -26,9 +26,51 @@ const work = (name) => (data, options) => {
     throw house.errorWith(Error, /unexpected EOF/.test(error.message) ? "Z_BUF_ERROR" : "Z_DATA_ERROR", /unexpected EOF/.test(error.message) ? "unexpected end of file" : "incorrect header check", { errno: /unexpected EOF/.test(error.message) ? -5 : -3 });
   }
 };
+const wrong = (code, message, errno) => house.errorWith(Error, code, message, { errno });
+const cutOff = () => wrong("Z_BUF_ERROR", "unexpected end of file", -5);
+const plain = (bytes) => new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+const inflated = (bytes) => {
+  const found = natives.inflate(plain(bytes));
+  if (found === null) throw cutOff();
+  if (found === false) throw wrong("Z_DATA_ERROR", "invalid stored block lengths", -3);
+  return found;
+};
+const number = (bytes, at) => (bytes[at] | (bytes[at + 1] << 8) | (bytes[at + 2] << 16) | (bytes[at + 3] << 24)) >>> 0;
+// Where the data of a gzip member begins (RFC 1952, 2.3).
+const afterHeader = (bytes) => {
+  if (bytes.length < 10) throw cutOff();
+  if (bytes[0] !== 31 || bytes[1] !== 139 || bytes[2] !== 8) throw wrong("Z_DATA_ERROR", "incorrect header check", -3);
+  const flags = bytes[3];
+  let at = 10;
+  if (flags & 4) at += 2 + (bytes[at] | (bytes[at + 1] << 8));
+  for (const flag of [8, 16]) if (flags & flag) at = bytes.indexOf(0, at) + 1 || bytes.length;
+  return at + (flags & 2 ? 2 : 0);
+};
+const gunzip = (given) => {
+  const parts = [];
+  for (let bytes = bytesOf(given); bytes.length === 0 ? !parts.length : !parts.length || bytes[0] === 31; ) {
+    const start = afterHeader(bytes);
+    const [part, used] = inflated(bytes.subarray(start));
+    const end = start + used;
+    if (bytes.length < end + 8) throw cutOff();
+    if (natives.crc32(part, 0) !== number(bytes, end)) throw wrong("Z_DATA_ERROR", "incorrect data check", -3);
+    parts.push(part);
+    bytes = bytes.subarray(end + 8);
+    if (!bytes.length) break;
+  }
+  return Buffer.concat(parts);
+};
+const inflate = (given) => {
+  const bytes = bytesOf(given);
+  if (bytes.length < 2) throw cutOff();
+  if ((bytes[0] & 15) !== 8 || ((bytes[0] << 8) | bytes[1]) % 31) throw wrong("Z_DATA_ERROR", "incorrect header check", -3);
+  if (bytes[1] & 32) throw wrong("Z_NEED_DICT", "Missing dictionary", 2);
+  return Buffer.from(inflated(bytes.subarray(2))[0].buffer);
+};
 const METHODS = {
-  gzip: work("gzipSync"), gunzip: work("gunzipSync"), deflate: work("zlibSync"), inflate: work("unzlibSync"), deflateRaw: work("deflateSync"), inflateRaw: work("inflateSync"),
-  unzip: work("decompressSync"),
+  gzip: work("gzipSync"), deflate: work("zlibSync"), deflateRaw: work("deflateSync"), gunzip, inflate,
+  inflateRaw: (given) => Buffer.from(inflated(bytesOf(given))[0].buffer),
+  unzip: (given) => (bytesOf(given)[0] === 31 ? gunzip(given) : inflate(given)),
 };
 const zlib = { constants, codes: { Z_OK: 0, Z_STREAM_END: 1, Z_DATA_ERROR: -3, Z_BUF_ERROR: -5 } };
 const classes = (method, name, run) => {
@@ -76,12 +118,5 @@ const classes = (method, name, run) => {
 const title = (name) => name[0].toUpperCase() + name.slice(1);
 for (const name of Object.keys(METHODS)) classes(name, title(name), METHODS[name]);
 for (const name of ["brotliCompress", "brotliDecompress", "zstdCompress", "zstdDecompress"]) classes(name, title(name), () => { throw house.unavailable(`node:zlib (${name})`); });
-zlib.crc32 = (data, value = 0) => {
-  let crc = ~value;
-  for (const byte of bytesOf(data)) {
-    crc ^= byte;
-    for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
-  }
-  return ~crc >>> 0;
-};
+zlib.crc32 = (data, value = 0) => natives.crc32(plain(bytesOf(data)), value);
 module.exports = Object.assign(zlib, constants);

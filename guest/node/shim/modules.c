@@ -178,6 +178,7 @@ static JSValue native_traces(JSContext *ctx, JSValueConst this_value, int argc, 
 }
 
 int digest_install(JSContext *ctx, JSValueConst natives);
+int inflate_install(JSContext *ctx, JSValueConst natives);
 
 int extra_install(JSContext *ctx, JSValueConst natives) {
     JS_SetPropertyStr(ctx, natives, "compile", JS_NewCFunction(ctx, native_compile, "", 3));
@@ -186,7 +187,7 @@ int extra_install(JSContext *ctx, JSValueConst natives) {
     JS_SetPropertyStr(ctx, natives, "begin", JS_NewCFunction(ctx, native_begin, "", 0));
     JS_SetPropertyStr(ctx, natives, "traces", JS_NewCFunction(ctx, native_traces, "", 0));
     natives_kept = JS_DupValue(ctx, natives);
-    return digest_install(ctx, natives);
+    return digest_install(ctx, natives) || inflate_install(ctx, natives);
 }
 
 /* The input is the loader's alone: no package finds it under any name. */
