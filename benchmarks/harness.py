@@ -15,7 +15,7 @@ from benchmarks.machine import facts
 from benchmarks.measure import Figure
 
 PROBES: Final = (
-    *("isolate", "engine", "metering", "python", "cold", "sdk", "http", "mcp", "arrivals"),
+    *("isolate", "engine", "metering", "python", "cold", "sdk", "http", "packages", "mcp", "arrivals"),
     *("limits", "memory", "drift", "catalog", "durable"),
 )
 LONG: Final = ("documents",)
