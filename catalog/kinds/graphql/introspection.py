@@ -31,7 +31,7 @@ async def introspected(url: Url, outbound: Outbound) -> dict[str, Any]:
         try:
             answer = await outbound.send(request(url, {"query": query, "operationName": "IntrospectionQuery"}))
         except ToolError as e:
-            hint = _ELSE if e.code == "connection_missing" else e.hint
+            hint = _ELSE if e.code in ("connection_missing", "too_large", "upstream_error") else e.hint
             raise _failed(url, e.message, hint) from None
         if answer.credentialed and answer.status in (401, 403):
             raise _failed(
