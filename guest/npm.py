@@ -41,9 +41,10 @@ def fetch(names: Sequence[str], cache: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         options = ("--pack-destination", folder, "--cache", cache / "npm", "--ignore-scripts", "--silent")
         toolchain.run([*_npm(cache), "pack", *wanted, *options], cwd=Path(folder))
+        brought = {integrity(data): data for data in (path.read_bytes() for path in Path(folder).glob("*.tgz"))}
         for name in missing:
-            archive = (Path(folder) / f"{name}-{entries[name]['version']}.tgz").read_bytes()
-            if integrity(archive) != entries[name]["integrity"]:
+            archive = brought.get(entries[name]["integrity"])
+            if archive is None:
                 raise toolchain.BuildFailed(f"the archive of {name} is not the one in images.lock")
             kept = _kept(name, cache)
             kept.parent.mkdir(parents=True, exist_ok=True)
