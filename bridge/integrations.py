@@ -102,8 +102,8 @@ class Integrations:
         if part is None:
             return account
         private = self.oauth.private(installed)
-        resource = str(installed.config.get("url") or "") if installed.kind == "mcp" else ""
-        client = await clients.client_of(part, installed.manifest, self.oauth.servers, private, resource=resource)
+        url = str(installed.config.get("url") or "") if installed.kind == "mcp" else ""
+        client = await clients.client_of(part, installed.manifest, self.oauth.servers, private, mcp=url)
         return changed(account, oauth=client)
 
     async def _read(

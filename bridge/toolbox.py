@@ -166,7 +166,7 @@ class Toolbox(Packaged):
         left out, the person comes back to this server. `scopes` are asked for beside those that the account has. Raises
         NotFound, InvalidRequest, ToolError, Overloaded.
         """
-        account = self.connections.get(integration, scope, connection)
+        account = await self.moved(self.connections.get(integration, scope, connection))
         private = self.oauth.private(self._existing(integration))
         return await self.oauth.flows.begin(
             account, private, principal=principal, redirect_uri=redirect_uri, scopes=checked_scopes(scopes)
@@ -193,7 +193,7 @@ class Toolbox(Packaged):
         try:
             tools = await self.listed_first(account)
         except ImportFailed as e:
-            return facts | {"problem": e.message}
+            return facts | {"problem": f"{e.message} {e.hint or ''}".rstrip()}
         return facts if tools is None else facts | {"tools": tools}
 
     def _begun_with(self, account: Connection) -> tuple[Named, ...]:

@@ -20,6 +20,7 @@ from bridge.mcp.endpoint import checked
 from bridge.mcp.servers import Servers, Upstream
 from bridge.mcp.session import Listed
 from bridge.oauth.accounts import OAuth
+from bridge.oauth.clients import client_of
 from bridge.outbound import Passage, ToolCaller
 from bridge.refresh import refreshed
 from bridge.rules import Rules
@@ -105,6 +106,30 @@ class Upstreams(Endpoints):
         account = changed(account, probe=probe or account.probe)
         made = Installed(integration, config, manifest, time.time())
         return await self._install(made, account, replace=replace, host=host, asked=asked)
+
+    async def moved(self, account: Connection) -> Connection:
+        """The account, whose server may name another authorization server by now: to sign in is to sign in there, as
+        another client. What was not discovered but given stays as it is."""
+        installed = self._existing(account.integration)
+        client = account.oauth
+        if client is None or client.client_id or installed.kind != "mcp":
+            return account
+        private, url = self.oauth.private(installed), str(installed.config.get("url"))
+        try:
+            found = await client_of({"type": "oauth2"}, installed.manifest, self.oauth.servers, private, mcp=url)
+        except (ImportFailed, InvalidRequest):
+            return account
+        if found.issuer == client.issuer:
+            return account
+        async with self._changing:
+            if installed.connections.get((account.scope, account.name)) is not account:
+                return account
+            new = changed(account, oauth=found)
+            await self._catalog.put_connection(rows.row_of_connection(new, time.time()))
+            await self.oauth.forget(account)
+            installed.connections[account.scope, account.name] = new
+        _log.info("authorization_server_moved", connection=account.label, issuer=found.issuer)
+        return new
 
     def check_programs(self, *, host: bool) -> None:
         """Raises Forbidden when the caller is not at this machine and may not have programs run on it."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 from bridge.egress import Named
 from bridge.oauth import discovery
 from bridge.oauth.discovery import Metadata
-from bridge.oauth.servers import Servers, endpoint
+from bridge.oauth.servers import Greeting, Servers, endpoint
 from bridge.secrets.references import check_ref
 from bridge.wire.errors import InvalidRequest
 from catalog.model import Manifest
@@ -60,6 +60,35 @@ RESERVED: Final = frozenset(
 
 _FLOWS: Final = ("authorization_code", "client_credentials")
 _AUTHS: Final = ("basic", "post", "none")
+_CLIENT: Final = {"name": "executor", "version": "1"}
+_META: Final = "io.modelcontextprotocol/"
+_GREETINGS: Final = (
+    Greeting(
+        [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "server/discover")],
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "server/discover",
+            "params": {
+                "_meta": {
+                    f"{_META}protocolVersion": "2026-07-28",
+                    f"{_META}clientInfo": _CLIENT,
+                    f"{_META}clientCapabilities": {},
+                }
+            },
+        },
+    ),
+    Greeting(
+        [],
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "initialize",
+            "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": _CLIENT},
+        },
+    ),
+)
+"""What an MCP server of either era is greeted with."""
 _HINT: Final = (
     'Such as {"type": "oauth2", "client_id": …, "secret": "env:…", "authorization_url": …, "token_url": …} or'
     ' {"type": "oauth2", "issuer": …, "client_id": …}.'
@@ -67,16 +96,16 @@ _HINT: Final = (
 
 
 async def client_of(
-    part: Mapping[str, Any], manifest: Manifest, servers: Servers, private: Sequence[Named], *, resource: str = ""
+    part: Mapping[str, Any], manifest: Manifest, servers: Servers, private: Sequence[Named], *, mcp: str = ""
 ) -> OAuthClient:
-    """The client that `part`, an auth of type oauth2, describes. `resource` is the URL of a server that says itself how
-    it is protected. Raises InvalidRequest, ImportFailed (what a server publishes)."""
+    """The client that `part`, an auth of type oauth2, describes. `mcp` is the URL of an MCP server, which says itself
+    how it is protected. Raises InvalidRequest, ImportFailed (what a server publishes)."""
     declared = _declared(part, manifest)
     metadata = await _metadata(part, declared, servers, private)
     found_scopes: tuple[str, ...] = ()
-    resource = _text(part, "resource") or resource
+    resource = _text(part, "resource") or mcp
     if metadata is None and not _text(part, "token_url") and resource:
-        protected = await discovery.of_resource(servers, resource, private)
+        protected = await discovery.of_resource(servers, resource, private, _GREETINGS if mcp else ())
         metadata = await discovery.of_issuer(servers, protected.servers[0], private)
         resource, found_scopes = protected.resource, protected.scopes
         discovery.check_pkce(metadata, strict=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bridge.egress import Named
-from bridge.oauth.servers import Servers, endpoint
+from bridge.oauth.servers import Greeting, Servers, endpoint
 from bridge.wire.errors import ImportFailed, InvalidRequest, ToolError
 from catalog.oauth import TokenAuth, is_scope
 from catalog.origin import Url
@@ -129,13 +129,20 @@ def check_pkce(metadata: Metadata, *, strict: bool) -> None:
         )
 
 
-async def of_resource(servers: Servers, url: str, private: Sequence[Named]) -> Resource:
+async def of_resource(
+    servers: Servers, url: str, private: Sequence[Named], greetings: Sequence[Greeting] = ()
+) -> Resource:
     """What protects the resource at `url`: from the challenge of an answer without a credential, else from the
-    well-known places. Without either, its own origin is the server. Raises ImportFailed, InvalidRequest."""
+    well-known places. Without either, its own origin is the server. `greetings` are
+    posted in turn where a GET says nothing. Raises ImportFailed, InvalidRequest."""
     target = endpoint(url, private, "resource")
     try:
-        status, headers = await servers.probe(target, private)
-        challenge = challenged(headers) if status in (401, 403) else {}
+        challenge: dict[str, str] = {}
+        for greeting in greetings or (None,):
+            status, headers = await servers.probe(target, private, greeting)
+            if status in (401, 403):
+                challenge = challenged(headers)
+                break
         places = [target.at(RESOURCE + target.path.rstrip("/")), target.at(RESOURCE)]
         if "resource_metadata" in challenge:
             places.insert(0, endpoint(challenge["resource_metadata"], private, "resource metadata"))

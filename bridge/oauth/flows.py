@@ -240,7 +240,8 @@ class Flows:
         return await self._registered(client, private, redirect_uri)
 
     async def _registered(self, client: OAuthClient, private: Sequence[Named], redirect_uri: str) -> tuple[str, str]:
-        metadata = client_metadata([redirect_uri])
+        # OpenID Connect Registration §2: what comes back to a loopback address is no web application.
+        metadata = client_metadata([redirect_uri], web=self._is_own(redirect_uri))
         if client.token_auth in ("basic", "post"):
             metadata["token_endpoint_auth_method"] = f"client_secret_{client.token_auth}"
         if client.scopes:
@@ -256,6 +257,9 @@ class Flows:
                 status=e.status,
             ) from None
         return _registration(found)
+
+    def _is_own(self, redirect_uri: str) -> bool:
+        return self.origin is not None and redirect_uri == self.origin + CALLBACK and redirect_uri.startswith("https:")
 
     def _own(self) -> str:
         if self.origin is None:
@@ -277,9 +281,10 @@ class Flows:
             self._tickets = {ticket: one for ticket, one in self._tickets.items() if one in self._pending}
 
 
-def client_metadata(redirect_uris: Sequence[str]) -> dict[str, Any]:
+def client_metadata(redirect_uris: Sequence[str], *, web: bool = False) -> dict[str, Any]:
     """What a client says of itself (RFC 7591 §2)."""
     return {
+        "application_type": "web" if web else "native",
         "client_name": NAME,
         "redirect_uris": list(redirect_uris),
         "grant_types": ["authorization_code", "refresh_token"],

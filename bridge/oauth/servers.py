@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote, quote_plus, urlencode
 
 import anyio
@@ -79,6 +79,13 @@ def endpoint(text: Any, private: Iterable[Named], what: str) -> Url:
     return url
 
 
+class Greeting(NamedTuple):
+    """A first message to a server, to see whom it lets in."""
+
+    headers: Sequence[tuple[str, str]]
+    message: Mapping[str, Any]
+
+
 class Servers:
     """Makes the requests. Every URL has a grant of its own: that origin, and the private places that were named."""
 
@@ -91,9 +98,17 @@ class Servers:
         answer = await self._exchange("GET", url, [("accept", "application/json")], None, private)
         return answer.status, _object(answer)
 
-    async def probe(self, url: Url, private: Sequence[Named]) -> tuple[int, list[tuple[str, str]]]:
-        """Status and headers of an answer without a credential. Raises ToolError."""
-        answer = await self._exchange("GET", url, [("accept", "application/json, text/event-stream")], None, private)
+    async def probe(
+        self, url: Url, private: Sequence[Named], greeting: Greeting | None = None
+    ) -> tuple[int, list[tuple[str, str]]]:
+        """Status and headers of an answer without a credential, to a GET or to the POST of `greeting`. Raises
+        ToolError."""
+        headers = [("accept", "application/json, text/event-stream")]
+        if greeting is None:
+            answer = await self._exchange("GET", url, headers, None, private)
+        else:
+            headers += [("content-type", "application/json"), *greeting.headers]
+            answer = await self._exchange("POST", url, headers, json.dumps(greeting.message).encode(), private)
         return answer.status, answer.headers
 
     async def register(self, url: Url, metadata: Mapping[str, Any], private: Sequence[Named]) -> dict[str, Any]:

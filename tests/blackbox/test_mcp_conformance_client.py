@@ -7,6 +7,14 @@ from tests.conformance import clients, report
 pytestmark = pytest.mark.anyio
 
 
+async def test_scenarios_about_oauth_pass():
+    """MCP-18"""
+    for one in await clients.signed():
+        assert one.failed == [], one
+        assert one.passed > 0, one
+    assert clients.signing_table() in report.PAGE.read_text()
+
+
 @pytest.mark.parametrize("revision", clients.SCENARIOS)
 async def test_every_client_scenario_that_applies_passes(revision: str):
     for one in await clients.outcomes(revision):

@@ -40,6 +40,38 @@ SCENARIOS: dict[str, dict[str, str]] = {
 """The scenarios of each revision that are not about OAuth, with why one does not apply."""
 
 
+SIGNING: dict[str, bool] = {
+    "auth/authorization-server-migration": True,
+    "auth/basic-cimd": True,
+    "auth/iss-normalized": False,
+    "auth/iss-not-advertised": False,
+    "auth/iss-supported": False,
+    "auth/iss-supported-missing": False,
+    "auth/iss-unexpected": False,
+    "auth/iss-wrong-issuer": True,
+    "auth/metadata-default": False,
+    "auth/metadata-issuer-mismatch": False,
+    "auth/metadata-var1": False,
+    "auth/metadata-var2": False,
+    "auth/metadata-var3": False,
+    "auth/offline-access-not-supported": False,
+    "auth/offline-access-scope": False,
+    "auth/pre-registration": False,
+    "auth/resource-mismatch": False,
+    "auth/scope-from-scopes-supported": False,
+    "auth/scope-from-www-authenticate": False,
+    "auth/scope-omitted-when-undefined": False,
+    "auth/scope-retry-limit": False,
+    "auth/scope-step-up": True,
+    "auth/token-endpoint-auth-basic": False,
+    "auth/token-endpoint-auth-none": False,
+    "auth/token-endpoint-auth-post": False,
+}
+"""The scenarios about OAuth of 2026-07-28, and whether each run of the tests has them; all of them are run by
+`python -m tests.conformance.clients`."""
+SIGNED_REVISION = "2026-07-28"
+
+
 class Outcome(NamedTuple):
     """How a scenario ended: the checks that passed and the names of those that did not."""
 
@@ -57,9 +89,17 @@ async def outcomes(revision: str) -> list[Outcome]:
     return await asyncio.gather(*(_run(name, revision, places) for name in wanted))
 
 
-async def _run(scenario: str, revision: str, places: asyncio.Semaphore) -> Outcome:
+async def signed(*, everything: bool = False) -> list[Outcome]:
+    """One for each scenario about OAuth, or for each that the tests have."""
+    await asyncio.to_thread(suite.installed)
+    places = asyncio.Semaphore(AT_ONCE)
+    wanted = [name for name, always in SIGNING.items() if always or everything]
+    return await asyncio.gather(*(_run(name, SIGNED_REVISION, places, "signing") for name in wanted))
+
+
+async def _run(scenario: str, revision: str, places: asyncio.Semaphore, driving: str = "client") -> Outcome:
     script = suite.installed() / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
-    driver = shlex.join([sys.executable, "-m", "tests.conformance.client"])
+    driver = shlex.join([sys.executable, "-m", f"tests.conformance.{driving}"])
     options = ["--scenario", scenario, "--spec-version", revision, "--timeout", str(RUN_S * 1000)]
     async with places:
         with tempfile.TemporaryDirectory() as results:
@@ -92,3 +132,14 @@ def table(revision: str) -> str:
     for name, why in sorted(SCENARIOS[revision].items()):
         lines.append(f"| `{name}` | {'not applicable' if why else 'pass'} | {why} |")
     return "\n".join(lines)
+
+
+def signing_table() -> str:
+    """The scenarios about OAuth as the rows of the page."""
+    rows = [f"| `{name}` | pass |" for name in SIGNING]
+    return "\n".join(["| scenario | Executor as a client |", "|---|---|", *rows])
+
+
+if __name__ == "__main__":
+    for each in asyncio.run(signed(everything=True)):
+        print(each.scenario, each.passed, "passed", *(each.failed or ()))
