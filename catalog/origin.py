@@ -23,7 +23,7 @@ _NUMERIC: Final = re.compile(r"\A(0x[0-9a-f]*|[0-9]+)\Z")
 _DOTTED: Final = re.compile(r"\A(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(\.(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)){3}\Z")
 _PORT: Final = re.compile(r"\A[1-9][0-9]{0,4}\Z")
 _SPLIT: Final = re.compile(r"\A([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)([^?#]*)(\?[^#]*)?(#.*)?\Z", re.DOTALL)
-_FORBIDDEN: Final = re.compile(r"[\x00-\x20\x7f\\]")
+_FORBIDDEN: Final = re.compile(r"[\x00-\x20\x7f\\\ud800-\udfff]")
 _PATH_SAFE: Final = "/:@!$&'()*+,;=-._~%"
 _QUERY_SAFE: Final = _PATH_SAFE + "?[]"
 
@@ -131,7 +131,7 @@ class Url:
 def parse_url(text: str) -> Url:
     """An absolute http or https URL. A fragment is dropped. Raises BadUrl."""
     if _FORBIDDEN.search(text):
-        raise BadUrl("the URL holds a space, a backslash or a control character")
+        raise BadUrl("the URL holds a space, a backslash, a control character or half a character")
     match = _SPLIT.match(text)
     if match is None:
         raise BadUrl("not an absolute URL such as https://api.example.com/v1")
@@ -166,7 +166,7 @@ def _target(path: str, query: str) -> str:
 def join_url(base: Url, reference: str) -> Url:
     """`reference` resolved against `base` (RFC 3986 5.2), dot segments removed. Raises BadUrl."""
     if _FORBIDDEN.search(reference):
-        raise BadUrl("the URL holds a space, a backslash or a control character")
+        raise BadUrl("the URL holds a space, a backslash, a control character or half a character")
     reference = reference.partition("#")[0]
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", reference):
         url = parse_url(reference)

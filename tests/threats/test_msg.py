@@ -11,6 +11,7 @@ import pytest
 
 from bridge.calls import CallContext
 from bridge.wire.errors import ExecutorError, ToolError
+from catalog.origin import BadUrl, join_url, parse_url
 from executor import Config, Executor
 from tests.blackbox.server import cli
 from tests.unit.upstream import Upstream, call, document, operation, parameter, toolbox, upstream
@@ -158,3 +159,12 @@ async def test_what_grows_when_it_is_written_is_measured_as_it_is_written(body: 
 
 def _json(body: Any) -> bytes:
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize(
+    "text", ["http://a.test/\ud800", "http://a.test/?q=\udfff", "http://a\udc00.test/", "/\udbff", "?\ud800"]
+)
+def test_half_a_character_is_no_part_of_a_url(text: str) -> None:
+    """MSG-13: as JSON may hold it, and UTF-8 may not."""
+    with pytest.raises(BadUrl):
+        join_url(parse_url("http://a.test/x"), text)
