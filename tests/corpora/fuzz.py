@@ -1,7 +1,7 @@
 """Coverage-guided fuzzing of what reads hostile bytes: `python -m tests.corpora.fuzz TARGET SECONDS [FOLDER]`.
 
 TARGET is one of `frames` (what a worker may send), `urls` (the one reader of URLs), `json` (request bodies). It needs
-`pip install atheris`, which is no dependency: there are wheels for some versions of Python only. FOLDER keeps inputs that
+`pip install atheris`, no dependency: there are wheels for some versions of Python only. FOLDER keeps inputs that
 reached something new. A refusal must be typed; what is taken must read the same once it is written.
 """
 

@@ -116,3 +116,15 @@ async def test_a_key_in_the_query_is_refused_beside_a_right_one(query: bytes) ->
     with pytest.raises(Unauthorized):
         await door.admit(headers, query, "")
     await database.close()
+
+
+async def test_a_lent_key_is_good_for_this_process_and_stored_nowhere() -> None:
+    database = await Database.open(None)
+    keyring = Keyring(Keys(database))
+    key = keyring.lend("console")
+    row = await keyring.find(key.encode())
+    assert row is not None
+    assert row.id == "console"
+    assert await keyring.list() == []
+    assert await Keyring(Keys(database)).find(key.encode()) is None
+    await database.close()
