@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -28,7 +29,7 @@ _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?::[^\[\s]+)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Build:
-    """One broken build. `tests` are pytest ids, of which at least one must fail."""
+    """One broken build. `tests` are ids of pytest, of which at least one must fail."""
 
     name: str
     says: str
@@ -52,8 +53,26 @@ def builds() -> list[Build]:
 def _read(path: Path) -> Build:
     head, _, _ = path.read_text().partition("\n--- ")
     says, *lines = [line for line in head.splitlines() if line]
-    tests = tuple(line.removeprefix("must fail: ") for line in lines)
+    tests = tuple(placed(line.removeprefix("must fail: ")) for line in lines)
     return Build(path.stem, says, tests, path)
+
+
+def placed(test: str) -> str:
+    """The pytest id of a test by its name, whichever file it is in; a file stays what it is.
+
+    Raises LookupError for a name that no file or more than one has.
+    """
+    if "/" in test:
+        return test
+    found = [path for path, text in _texts() if f"def {test}(" in text]
+    if len(found) != 1:
+        raise LookupError(f"{len(found)} test files define {test}")
+    return f"{found[0].relative_to(ROOT)}::{test}"
+
+
+@cache
+def _texts() -> list[tuple[Path, str]]:
+    return [(path, path.read_text()) for path in sorted((ROOT / "tests").rglob("test_*.py"))]
 
 
 @contextmanager
@@ -65,19 +84,39 @@ def copied() -> Iterator[Path]:
         yield place
 
 
-def applies(build: Build, place: Path, *, really: bool = False, back: bool = False) -> bool:
-    """Whether the patch fits the tree at `place`; `really` applies it, `back` takes it out again."""
-    options = [] if really else ["--check"]
-    options += ["--reverse"] if back else []
-    # Outside of a repository, so that the patch is about files and nothing else.
-    env = os.environ | {"GIT_DIR": os.devnull}
-    command = ["git", "apply", "--unidiff-zero", *options, str(build.patch)]
-    return subprocess.run(command, cwd=place, env=env, capture_output=True, check=False, timeout=60).returncode == 0
+def broken(build: Build, place: Path) -> dict[Path, str]:
+    """The files below `place` as the build has them. Empty where its patch does not fit.
+
+    A hunk is found by its text and not by its line, and by the lines that it takes out alone where those around it have
+    changed, so that a patch outlives most changes of the module that it breaks.
+    """
+    found: dict[Path, str] = {}
+    file = place
+    for part in re.split(r"^(?=--- |@@ )", build.patch.read_text(), flags=re.MULTILINE):
+        if part.startswith("--- "):
+            file = place / part.splitlines()[1].removeprefix("+++ b/")
+            continue
+        if not part.startswith("@@ "):
+            continue
+        lines = part.splitlines(keepends=True)[1:]
+        text = found.get(file) or file.read_text()
+        for kept in (" ", ""):
+            old = "".join(line[1:] for line in lines if line[0] in f"-{kept}")
+            if text.count(old) == 1:
+                break
+        else:
+            return {}
+        found[file] = text.replace(old, "".join(line[1:] for line in lines if line[0] in f"+{kept}"))
+    return found
 
 
 def tried(build: Build, place: Path) -> Outcome:
     """Run the tests of a build in a tree that is broken by it. Raises AssertionError where the patch does not fit."""
-    assert applies(build, place, really=True), f"{build.name} does not apply any more"
+    files = broken(build, place)
+    assert files, f"{build.name} does not apply any more"
+    whole = {path: path.read_text() for path in files}
+    for path, text in files.items():
+        path.write_text(text)
     began = time.monotonic()
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--timeout", "60", *build.tests]
     env = os.environ | {"PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -98,7 +137,8 @@ def tried(build: Build, place: Path) -> Outcome:
     except subprocess.TimeoutExpired:
         failed = ()
     finally:
-        assert applies(build, place, really=True, back=True)
+        for path, text in whole.items():
+            path.write_text(text)
     return Outcome(build, failed, time.monotonic() - began)
 
 
