@@ -33,14 +33,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 async def ex(folder: Path):
-    async with Executor.open(config=Config(workers=1)) as executor:
+    async with Executor.open(config=Config(workers=1, search="words")) as executor:
         await executor.add_mcp("rogue", command=rogue(folder))
         yield executor
 
 
 @pytest.fixture
 async def alone(tmp_path: Path):
-    async with Executor.open(config=Config(workers=1)) as executor:
+    async with Executor.open(config=Config(workers=1, search="words")) as executor:
         yield executor
 
 
@@ -161,7 +161,7 @@ async def test_a_call_that_is_given_up_is_cancelled_at_the_server(ex: Executor, 
 
 
 async def test_a_call_that_is_never_answered_ends_at_its_deadline(tmp_path: Path):
-    async with Executor.open(config=Config(workers=1, tool_timeout_s=0.3)) as ex:
+    async with Executor.open(config=Config(workers=1, search="words", tool_timeout_s=0.3)) as ex:
         await ex.add_mcp("rogue", command=rogue(tmp_path))
         assert (await failed(ex, "never")).code == "upstream_timeout"
         assert await call(ex, "echo", text="next") == "next"
@@ -252,14 +252,14 @@ async def test_servers_of_the_older_kind_are_spoken_to_as_they_can(alone: Execut
 
 
 async def test_a_silent_server_does_not_hold_up_the_end(tmp_path: Path):
-    async with Executor.open(config=Config(workers=1)) as ex:
+    async with Executor.open(config=Config(workers=1, search="words")) as ex:
         with anyio.move_on_after(0.5):
             await ex.add_mcp("rogue", command=rogue(tmp_path, "silent"))
     assert about(tmp_path) == []
 
 
 async def test_whatever_a_program_started_ends_with_it(tmp_path: Path):
-    async with Executor.open(config=Config(workers=1)) as ex:
+    async with Executor.open(config=Config(workers=1, search="words")) as ex:
         await ex.add_mcp("rogue", command=rogue(tmp_path))
         own, child = map(int, str(await call(ex, "family")).split())
         assert running(child)
@@ -379,10 +379,10 @@ async def test_odd_names_become_paths_and_keep_apart(alone: Executor, tmp_path: 
 
 async def test_a_home_remembers_a_server_and_starts_it_when_it_is_called(tmp_path: Path):
     (tmp_path / "rogue").mkdir()
-    async with Executor.open(tmp_path / "home", config=Config(workers=1)) as ex:
+    async with Executor.open(tmp_path / "home", config=Config(workers=1, search="words")) as ex:
         await ex.add_mcp("rogue", command=rogue(tmp_path / "rogue"))
     starts = (tmp_path / "rogue" / "log").read_text().count("started")
-    async with Executor.open(tmp_path / "home", config=Config(workers=1)) as ex:
+    async with Executor.open(tmp_path / "home", config=Config(workers=1, search="words")) as ex:
         assert len((await ex.tools(limit=100))["items"]) == 25
         assert (tmp_path / "rogue" / "log").read_text().count("started") == starts
         assert await call(ex, "echo", text="again") == "again"
@@ -396,7 +396,7 @@ async def test_a_program_ends_when_the_host_is_killed(tmp_path: Path):
 import asyncio, sys
 from executor import Config, Executor
 async def main():
-    async with Executor.open(config=Config(workers=1)) as ex:
+    async with Executor.open(config=Config(workers=1, search="words")) as ex:
         await ex.add_mcp("rogue", command={list(rogue(tmp_path))!r})
         print(await ex.call("rogue.org.main.family", {{}}), flush=True)
         await asyncio.sleep(600)

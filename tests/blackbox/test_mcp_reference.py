@@ -33,7 +33,7 @@ def python(module: str, *arguments: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 async def ex():
-    async with Executor.open(config=Config(workers=1, tool_timeout_s=120)) as executor:
+    async with Executor.open(config=Config(workers=1, search="words", tool_timeout_s=120)) as executor:
         yield executor
 
 

@@ -29,7 +29,7 @@ def rogue() -> Iterator[Rogue]:
 
 @pytest.fixture
 async def ex():
-    async with Executor.open(config=Config(workers=1)) as executor:
+    async with Executor.open(config=Config(workers=1, search="words")) as executor:
         yield executor
 
 
@@ -54,7 +54,7 @@ async def failed(ex: Executor, name: str, **args: object) -> ToolError:
 
 
 async def test_a_server_of_the_older_era_is_called_in_one_session_that_is_ended(rogue: Rogue):
-    async with Executor.open(config=Config(workers=1)) as ex:
+    async with Executor.open(config=Config(workers=1, search="words")) as ex:
         await add(ex, rogue.url)
         assert await call(ex, "echo", text="hi") == "hi"
         assert (rogue.opened, len(rogue.sessions)) == (1, 1)

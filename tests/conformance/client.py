@@ -29,7 +29,7 @@ def example(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 async def main(url: str) -> None:
-    async with Executor.open(config=Config(workers=1, tool_timeout_s=25)) as ex:
+    async with Executor.open(config=Config(workers=1, search="words", tool_timeout_s=25)) as ex:
         await ex.add_mcp("suite", url=url, allow_private=["127.0.0.1", "localhost", "::1"])
         await ex.toolbox.add_policy("suite", "*", "approve")
         asked = CONTEXT.get("toolCalls")
