@@ -142,6 +142,11 @@ def report(scores: list[Score], seed: int) -> str:
     if survivors:
         lines += ["", "What survived in this sample:", ""]
         lines += [f"- `{module}:{c.line}`: {c.says} (`{c.text.strip()}`)" for module, c in survivors]
+        lines += [
+            "",
+            "Only the tests in the table were run for each; some of what survives is noticed by tests that start a",
+            "server. A survivor may also be no fault: a shortcut not taken, or a limit that another one already keeps.",
+        ]
     return "\n".join(lines) + "\n"
 
 

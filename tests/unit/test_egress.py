@@ -299,3 +299,11 @@ def test_a_reach_reads_as_it_was_written() -> None:
     for text in ("https://api.test", "GET,POST http://api.test:8080/v1", "https://*.api.test", "http://[::1]:81"):
         assert str(parse_reach(text)) == text
     assert str(Reach("https", "a.test", 443)) == "https://a.test"
+
+
+@pytest.mark.parametrize("network", ["8.0.0.0/8", "0.0.0.0/0", "10.0.0.0/7", "2000::/3", "::/0", "2a00::/16"])
+async def test_a_network_that_holds_public_addresses_is_not_named_as_private(network: str) -> None:
+    """SSRF-30"""
+    async with toolbox() as box:
+        with pytest.raises(InvalidRequest, match="more than private"):
+            await box.add_http("web", ["http://a.test"], allow_private=[network])

@@ -85,3 +85,10 @@ def test_a_surrogate_pair_is_a_character_and_half_of_one_is_refused() -> None:
     for half in (b'"\\ud83d"', b'"\\ude00"', b'{"\\uDBFF": 1}'):
         with pytest.raises(NotJson, match="surrogate"):
             loads(half)
+
+
+@pytest.mark.parametrize("text", [b'{"a": 1, "a": 1}', b'[{"x": {"b": 1, "c": 2, "b": 3}}]', b'{"\\u0061": 1, "a": 2}'])
+def test_a_key_that_repeats_is_refused_however_it_is_spelt(text: bytes) -> None:
+    """HTTP-02"""
+    with pytest.raises(NotJson, match="twice"):
+        loads(text)
