@@ -260,4 +260,4 @@ async def test_others_are_served_while_a_large_document_is_read() -> None:
 
 
 def test_only_stored_kinds_have_a_row() -> None:
-    assert set(rows.KINDS) == {"openapi", "http"}
+    assert set(rows.KINDS) == {"graphql", "http", "mcp", "npm", "openapi"}
