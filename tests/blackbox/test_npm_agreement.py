@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -191,7 +191,11 @@ async def npm_trees(projects: list[dict[str, str]], folder: Path) -> list[dict[s
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    said, told = await asyncio.wait_for(process.communicate(), 120)
+    try:
+        said, told = await asyncio.wait_for(process.communicate(), 120)
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
     assert process.returncode == 0, told.decode()
     found: list[dict[str, str]] = json.loads(said)
     return found
