@@ -24,18 +24,20 @@ REFUSALS: Final[dict[int, str]] = {
     408: "The body did not arrive in time.",
     409: "It contradicts the present state.",
     413: "The body, the source, the input or a value is over its limit.",
+    414: "The request line is too long.",
     415: "The body is not JSON in UTF-8.",
     416: "The part begins beyond the end; `Content-Range` says where that is.",
     421: "The Host header names another server.",
     422: "The description cannot become an integration; nothing was added.",
     429: "Too many wrong keys from this address.",
+    431: "The headers are too many or too large.",
     500: "A defect; the log names it under the correlation id.",
     502: "The upstream failed, refused the credential or could not be reached.",
     503: "All places are taken and the queue is full; see Retry-After.",
     504: "The upstream did not answer in time.",
     507: "The store is full.",
 }
-ALWAYS: Final = (400, 401, 403, 404, 405, 421, 429, 500)
+ALWAYS: Final = (400, 401, 403, 404, 405, 414, 421, 429, 431, 500)
 WITH_BODY: Final = (408, 413, 415)
 
 
