@@ -243,7 +243,7 @@ class _Request:
         self.length = int(length[0]) if length else None
         self.has_body = bool(self.length) or b"transfer-encoding" in self.headers
         self.unread = self.has_body
-        self.of_protocol = tpmjs.of_protocol(scope["path"])
+        self.of_protocol = tpmjs.of_protocol(scope["raw_path"].decode("latin-1"))
 
     def presents(self, key: str) -> bool:
         """Whether the request has exactly this bearer key."""

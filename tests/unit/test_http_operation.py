@@ -29,13 +29,17 @@ HTTP = {"kind": "http", "name": "a", "allow": ["https://a.test"]}
         (schemas.RunsQuery, {"limit": 501}, "field 'limit' must be at most 500"),
         (integration_schemas.SecretRequest, {"value": "x"}, "field 'value' must be at least 8 long"),
         (integration_schemas.IntegrationRequest, {}, "field 'kind' is missing"),
-        (integration_schemas.IntegrationRequest, {"kind": "x"}, "field 'kind' must be one of 'openapi', 'http'"),
+        (
+            integration_schemas.IntegrationRequest,
+            {"kind": "x"},
+            "field 'kind' must be one of 'openapi', 'graphql', 'http', 'mcp', 'npm'",
+        ),
         (integration_schemas.IntegrationRequest, HTTP | {"allow": []}, "field 'allow' must hold at least 1"),
         (integration_schemas.IntegrationRequest, HTTP | {"allow": 5}, "field 'allow' must be an array"),
         (
             integration_schemas.IntegrationRequest,
             HTTP | {"auth": 5},
-            "field 'auth' must be 'bearer', 'basic' or 'none', or an object, or an array",
+            "field 'auth' must be 'bearer', 'basic', 'oauth2' or 'none', or an object, or an array",
         ),
         (
             integration_schemas.IntegrationRequest,
