@@ -19,7 +19,7 @@ from typing import Final
 import msgpack
 
 from benchmarks.guest import MIB
-from benchmarks.probe_python import image
+from benchmarks.probes.python import image
 from bridge.wire.frames import Limits
 from runtime.engine import protocol
 from runtime.engine.instance import Trapped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from benchmarks.probe_python import image
+from benchmarks.probes.python import image
 from bridge.wire import codec
 from bridge.wire.frames import Limits
 from runtime.engine import protocol

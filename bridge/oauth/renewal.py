@@ -23,6 +23,7 @@ from bridge.oauth.servers import TIMEOUT_S, ServerRefused, Servers, endpoint
 from bridge.oauth.tokens import Lease, Shelf, Tokens
 from bridge.secrets.ports import Secret, SecretMissing
 from bridge.secrets.providers import Providers
+from bridge.traces import traced
 from bridge.wire.errors import ConfigError, ExecutorError, StorageError, ToolError
 from catalog.model import Connection
 
@@ -108,8 +109,8 @@ class Renewal:
             return _Outcome(await self._renew(account, private, refused))
         except ExecutorError as e:
             return _Outcome(None, e)
-        except Exception:
-            _log.exception("token_renewal_failed", connection=account.label)
+        except Exception as e:
+            _log.error("token_renewal_failed", connection=account.label, exception=traced(e))
             return _Outcome(None, ToolError("internal", f"The token of {account.label} could not be renewed."))
 
     async def _renew(self, account: Connection, private: Sequence[Named], refused: str | None) -> Secret:
