@@ -155,7 +155,8 @@ def environment() -> dict[str, str]:
     images are bound to it, and compiling takes seconds. Output is buffered there as it is for a user."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("EXECUTOR_", "PYTHONUNBUFFERED"))}
     cache = {"EXECUTOR_CACHE_DIR": os.environ["EXECUTOR_CACHE_DIR"]} if "EXECUTOR_CACHE_DIR" in os.environ else {}
-    return kept | cache | {"EXECUTOR_CONFIG_DIR": _config_dir(), "COLUMNS": "100"}
+    # The model that search has by default takes seconds to load, in every process that a test starts.
+    return kept | cache | {"EXECUTOR_CONFIG_DIR": _config_dir(), "EXECUTOR_SEARCH": "words", "COLUMNS": "100"}
 
 
 def cli(
