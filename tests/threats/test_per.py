@@ -11,8 +11,9 @@ from typing import Any
 import anyio
 import pytest
 
+from bridge.wire.errors import FrameError
 from executor import Config, ConfigError, Conflict, Executor
-from runtime import patience
+from runtime import journal, patience
 from runtime.engine import settings
 from runtime.store.backup import backup
 from runtime.store.sqlite import Database
@@ -129,6 +130,14 @@ async def test_a_damaged_journal_ends_its_run_and_no_other(tmp_path: Path, damag
         record = await ex.resume(run_id, interaction, "approve")
         assert (record.status, record.error and record.error["code"], paid) == ("failed", "internal", [])
         assert (await ex.run("1 + 1")).unwrap() == 2
+
+
+@pytest.mark.parametrize("cut", [b"\x93\x02\x01", b"\x94\x04\x01\xc0\xc0\x93", b"\xc1"])
+def test_a_journal_that_is_cut_off_is_not_read_as_a_shorter_one(cut: bytes):
+    """PER-15"""
+    assert journal.read(b"\x93\x04\x01\xc0") == [[4, 1, None]]
+    with pytest.raises(FrameError):
+        journal.read(b"\x93\x04\x01\xc0" + cut)
 
 
 async def test_many_waiting_runs_survive_a_restart_and_all_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -25,7 +25,7 @@ from runtime.engine.instance import Unusable
 from runtime.engine.modules import ModuleCache
 from runtime.engine.sealed import Sealed
 from runtime.engine.shelf import PLACES, Shelf
-from runtime.package_images import PackageImages
+from runtime.package_images import Loaded, PackageImages, loaded_of
 from runtime.packages import PackageCall, Packages
 from runtime.results import RunResult
 from tests.unit.npm_trees import esm
@@ -149,6 +149,21 @@ def test_a_package_that_needs_its_environment_to_load_gets_it(execute: Execute) 
 def test_there_is_no_image_of_what_loading_drew_set_or_fetched(execute: Execute, impure: str) -> None:
     made = esm(impure + " export const tool = { execute: () => drawn };")
     assert len({str(execute(made).unwrap()) for _ in range(3)}) == 3
+
+
+def test_there_is_no_image_of_what_fetched_while_it_loaded_whatever_it_says(
+    execute: Execute, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A guest that lies: what was fetched for one caller is not in memory for the next."""
+
+    def lies(said: dict[str, Any], logs: list[dict[str, Any]]) -> Loaded | None:
+        return loaded_of(said | {"pure": True}, logs)
+
+    monkeypatch.setattr("runtime.packages.loaded_of", lies)
+    made = esm("await fetch('http://x.test/').catch(() => {}); " + HEAVY + "export const tool = { execute: () => n };")
+    first, second = execute(made), execute(made)
+    assert (first.status, second.status) == ("completed", "completed")
+    assert second.calls != []
 
 
 def test_each_call_draws_numbers_of_its_own(execute: Execute) -> None:
