@@ -34,7 +34,8 @@ def workers(ex: Executor) -> list[Link]:
 
 
 MEASURE = """
-const took = work => { const began = performance.now(); work(); return performance.now() - began };
+const microseconds = () => Math.round(performance.now() * 1000);
+const took = work => { const began = microseconds(); work(); return microseconds() - began };
 const short = took(() => { for (let i = 0; i < 10; i++); });
 const long = took(() => { for (let i = 0; i < 3e6; i++); });
 const heavy = took(() => "x".repeat(2 ** 16).split("").sort().length);
@@ -53,6 +54,12 @@ clocks = [time.time_ns, time.monotonic_ns, time.perf_counter_ns, time.process_ti
 async def test_work_takes_no_time_on_a_scripts_clock(ex: Executor) -> None:
     """WRK-06: each look at a clock takes the same, whatever was done since the last."""
     assert (await ex.run(MEASURE)).unwrap() == [True, True, True]
+
+
+async def test_performance_now_counts_whole_microseconds(ex: Executor) -> None:
+    looks = await ex.run("Array.from({ length: 50 }, () => performance.now() * 1000)")
+    first, *others = looks.unwrap()
+    assert others == pytest.approx([first + n for n in range(1, 50)], abs=1e-9)
 
 
 async def test_a_counter_beside_the_work_needs_what_is_not_there(ex: Executor) -> None:

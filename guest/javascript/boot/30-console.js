@@ -51,6 +51,7 @@ const print = (level, args) => {
 
 const timers = new Map();
 const counts = new Map();
+const passed = (since) => floor((natives.elapsed() - since) * 1000 + 0.5) / 1000;
 const labelOf = (label) => (label === undefined ? "default" : shown(label, 200));
 
 const consoleMethods = {
@@ -73,16 +74,16 @@ const consoleMethods = {
     if (indent.length < 40) indent += "  ";
   },
   groupEnd() { indent = slice(indent, 0, -2); },
-  time(label) { mapSet(timers, labelOf(label), natives.now()); },
+  time(label) { mapSet(timers, labelOf(label), natives.elapsed()); },
   timeEnd(label) {
     const name = labelOf(label);
     const since = mapGet(timers, name);
     mapDelete(timers, name);
-    if (since !== undefined) print("log", [`${name}: ${floor((natives.now() - since) * 1000) / 1000}ms`]);
+    if (since !== undefined) print("log", [`${name}: ${passed(since)}ms`]);
   },
   timeLog(label) {
     const since = mapGet(timers, labelOf(label));
-    if (since !== undefined) print("log", [`${labelOf(label)}: ${floor((natives.now() - since) * 1000) / 1000}ms`]);
+    if (since !== undefined) print("log", [`${labelOf(label)}: ${passed(since)}ms`]);
   },
   count(label) {
     const name = labelOf(label);

@@ -4,7 +4,7 @@ class Event {
   #prevented = false;
   #stopped = false;
   #target = null;
-  #time = natives.now();
+  #time = natives.elapsed();
   constructor(type, options) {
     need(arguments.length, 1, "Event");
     this.#type = `${type}`;

@@ -64,7 +64,7 @@ define("AbortController", AbortController);
 define("AbortSignal", AbortSignal);
 define("crypto", new Crypto());
 define("performance", tag({
-  now() { return natives.now() - natives.startTime(); },
+  now() { return natives.elapsed(); },
   get timeOrigin() { return natives.startTime(); },
 }, "Performance"));
 

@@ -110,10 +110,11 @@ static JSValue native_clear(JSContext *ctx, JSValueConst this_value, int argc, J
     return JS_UNDEFINED;
 }
 
-/* natives.now() -> milliseconds, with microseconds as the fraction */
-static JSValue native_now(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv) {
+/* natives.elapsed() -> milliseconds since the start: whole microseconds are taken away before a double has to hold them,
+   for one that counts from 1970 rounds to a quarter of a microsecond */
+static JSValue native_elapsed(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv) {
     (void)this_value, (void)argc, (void)argv;
-    return JS_NewFloat64(ctx, (double)clock_read() / 1000);
+    return JS_NewFloat64(ctx, (double)(clock_read() - clock_start()) / 1000);
 }
 
 /* natives.startTime() -> milliseconds */
@@ -125,7 +126,7 @@ static JSValue native_start(JSContext *ctx, JSValueConst this_value, int argc, J
 int timers_install(JSContext *ctx, JSValueConst natives) {
     JS_SetPropertyStr(ctx, natives, "setTimer", JS_NewCFunction(ctx, native_set, "", 3));
     JS_SetPropertyStr(ctx, natives, "clearTimer", JS_NewCFunction(ctx, native_clear, "", 1));
-    JS_SetPropertyStr(ctx, natives, "now", JS_NewCFunction(ctx, native_now, "", 0));
+    JS_SetPropertyStr(ctx, natives, "elapsed", JS_NewCFunction(ctx, native_elapsed, "", 0));
     JS_SetPropertyStr(ctx, natives, "startTime", JS_NewCFunction(ctx, native_start, "", 0));
     return 0;
 }
