@@ -217,6 +217,18 @@ def test_time_sleep_pauses_the_isolate_until_the_clock_says_so() -> None:
     assert outcome.now_us >= NOW_US + 90_000_000
 
 
+def test_the_monotonic_clocks_count_from_the_start_and_hold_each_microsecond() -> None:
+    source = (
+        "import asyncio, time\nloop = asyncio.get_running_loop()\n"
+        "def steps(clock):\n    first, then = clock(), clock()\n"
+        "    return [round((then - first) * 1e6, 3), 0 <= first < 3600]\n"
+        "found = [steps(c) for c in (loop.time, time.monotonic, time.perf_counter, time.process_time)]\n"
+        "woken = asyncio.Event()\nloop.call_at(time.monotonic() + 5, woken.set)\nbegan = time.monotonic()\n"
+        "await woken.wait()\n[found, round(time.monotonic() - began)]"
+    )
+    assert value(source) == [[[1, True]] * 4, 5]
+
+
 def test_asyncio_timeouts_and_task_groups_work_over_calls() -> None:
     source = (
         "try:\n    await asyncio.wait_for(asyncio.sleep(60), 1)\nexcept TimeoutError:\n    late = True\n"

@@ -135,12 +135,12 @@ class Loop(asyncio.AbstractEventLoop):
     def call_at(self, when: float, callback: Any, *args: Any, context: Context | None = None) -> events.TimerHandle:
         handle = events.TimerHandle(when, callback, args, self, context)
         self._sequence += 1
-        due = round(min(max(when * 1_000_000, 0), 2**62))
+        due = wire.began() + round(min(max(when * 1_000_000, 0), 2**61))
         heapq.heappush(self._timers, (due, self._sequence, handle))
         return handle
 
     def time(self) -> float:
-        return wire.now() / 1_000_000
+        return (wire.now() - wire.began()) / 1_000_000
 
     def get_debug(self) -> bool:
         return False

@@ -94,6 +94,8 @@ def install(hidden: Mapping[str, str], zones: Mapping[str, bytes]) -> None:
     builtins.open = io.open = _refusing(FileNotFoundError, "there are no files here")
     builtins.input = _refusing(EOFError, "nobody is there to answer; the run's input is in the variable `input`")
     time.sleep = sleep
+    # the C library's would count from the moment the image was begun
+    time.process_time, time.process_time_ns = time.perf_counter, time.perf_counter_ns
     for name in _NO_PROCESS:
         if hasattr(os, name):
             setattr(os, name, _refusing(PermissionError, f"os.{name} is not possible here"))

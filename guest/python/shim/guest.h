@@ -73,7 +73,9 @@ bool read_bytes(Reader *from, const uint8_t **data, uint32_t *len); /* str or bi
 
 /* ---- world.c: the clock, the randomness and the memory that the interpreter gets instead of an operating system's */
 
+void world_start_clock(int64_t now_us);
 void world_set_clock(int64_t now_us);
+int64_t world_start(void); /* the zero of the monotonic clock, on the other clock */
 int64_t world_clock(void); /* microseconds; each reading moves it on by one */
 void world_seed(uint64_t seed);
 void world_fill(uint8_t *to, size_t len);

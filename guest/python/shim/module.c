@@ -64,6 +64,11 @@ static PyObject *wire_now(PyObject *self, PyObject *unused) {
     return PyLong_FromLongLong(world_clock());
 }
 
+static PyObject *wire_began(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    return PyLong_FromLongLong(world_start());
+}
+
 static PyObject *wire_memory_refused(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
     return PyBool_FromLong(world_memory_refused());
@@ -98,6 +103,7 @@ static PyMethodDef methods[] = {
     {"log_room", wire_log_room, METH_NOARGS, NULL},
     {"emit", wire_emit, METH_O, NULL},
     {"now", wire_now, METH_NOARGS, NULL},
+    {"began", wire_began, METH_NOARGS, NULL},
     {"memory_refused", wire_memory_refused, METH_NOARGS, NULL},
     {"pack", wire_pack, METH_O, NULL},
     {"unpack", wire_unpack, METH_O, NULL},

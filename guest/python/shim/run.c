@@ -215,7 +215,7 @@ EXPORT("start") uint64_t guest_start(const uint8_t *data, uint32_t len, int64_t 
     uint32_t fields, source_len, input_len;
     const uint8_t *source_data, *input_data;
     uint64_t seed;
-    world_set_clock(now_us);
+    world_start_clock(now_us);
     world_memory_forget();
     if (!read_array(&reader, &fields) || fields != 4 || !read_bytes(&reader, &source_data, &source_len) ||
         !read_bytes(&reader, &input_data, &input_len) || !read_uint(&reader, &seed) || !read_limits(&reader) ||

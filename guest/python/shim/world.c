@@ -2,7 +2,7 @@
    and memory whose refusals are noticed. The exports with names of WASI stand where the component had its imports. */
 #include "guest.h"
 
-static int64_t now_us;
+static int64_t now_us, start_us;
 static uint64_t random_state[4];
 static bool memory_refused;
 
@@ -13,6 +13,15 @@ void world_set_clock(int64_t us) {
 }
 
 int64_t world_clock(void) { return now_us++; }
+
+/* The monotonic clock goes on from what it read when the image was made. It counts from there and not from 1970, so that
+   a float of seconds or nanoseconds still holds each microsecond. */
+void world_start_clock(int64_t us) {
+    start_us = us - now_us;
+    now_us = us;
+}
+
+int64_t world_start(void) { return start_us; }
 
 typedef struct {
     uint64_t seconds;
@@ -26,7 +35,9 @@ EXPORT("wasi:clocks/wall-clock@0.2.9#now") void world_wall_now(Datetime *to) {
 }
 
 EXPORT("wasi:clocks/wall-clock@0.2.9#resolution") void world_wall_resolution(Datetime *to) { *to = (Datetime){0, 1000}; }
-EXPORT("wasi:clocks/monotonic-clock@0.2.9#now") uint64_t world_monotonic_now(void) { return (uint64_t)world_clock() * 1000; }
+EXPORT("wasi:clocks/monotonic-clock@0.2.9#now") uint64_t world_monotonic_now(void) {
+    return (uint64_t)(world_clock() - start_us) * 1000;
+}
 EXPORT("wasi:clocks/monotonic-clock@0.2.9#resolution") uint64_t world_monotonic_resolution(void) { return 1000; }
 
 /* ---- randomness: xoshiro256**, its state spread from the seed by splitmix64 */
