@@ -16,7 +16,7 @@ import structlog
 from bridge.acting import acting, strictest
 from bridge.approvals import Ask, Binder, NeedsApproval
 from bridge.calls import CallContext, CallJournal, CallOutcome, CallRecord, Door
-from bridge.deadline import Deadline
+from bridge.deadline import Deadlines
 from bridge.discovery import Discovery
 from bridge.granted import Granted, granted
 from bridge.outbound import Passage, written_limit
@@ -72,6 +72,7 @@ class ToolProxy:
         self._timeout_s = timeout_s
         self._numbers = itertools.count(1)
         self._checks: dict[str, tuple[Tool, Check | None]] = {}
+        self._deadlines = Deadlines()
         self._binder = Binder()
         self._repeats = Repeats()
 
@@ -116,7 +117,7 @@ class ToolProxy:
             record.code = "cancelled"
             raise
         finally:
-            record.duration_ms = round((time.perf_counter() - began) * 1000, 3)
+            record.duration_ms = (time.perf_counter() - began) * 1000
             if journal is not None:
                 journal.finished(record)
 
@@ -307,7 +308,7 @@ class ToolProxy:
         value: Any = _MISSING
         passage.deadline = deadline
         try:
-            with Deadline(deadline):
+            with self._deadlines.until(deadline):
                 value = await answering
         except ToolError as e:
             raise self._clean(e, passage) from None

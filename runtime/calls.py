@@ -275,7 +275,7 @@ class _Call:
             self._closed = known
 
     def _took_ms(self) -> float:
-        return round((time.perf_counter() - self._began) * 1000, 3)
+        return (time.perf_counter() - self._began) * 1000
 
     def _unmade(self) -> CallRecord:
         """A record of the call without making it; what was decided before it waited for a person still holds."""
