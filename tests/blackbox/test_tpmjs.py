@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,7 +20,6 @@ from executor.http.settings import EdgeSettings
 from tests.unit.npm_registry import Shelf, registry
 
 KEY = "a key of the operator's own"
-CASES = [Path(name) for name in os.environ.get("EXECUTOR_TPMJS_CASES", "").split(os.pathsep) if name]
 CODES = {
     "PACKAGE_NOT_FOUND",
     "TOOL_NOT_FOUND",
@@ -319,40 +317,3 @@ def test_the_sdk_gives_the_same_answers(house: Any) -> None:
     assert (answer.success, answer.output["twice"], answer.run.status) == (True, 8, "completed")
     failed = runner.run(client.executor.execute_tool("demo", "throws"))
     assert (failed.success, failed.code, failed.message) == (False, "TOOL_EXECUTION_ERROR", "not like this")
-
-
-def test_given_cases_of_real_packages() -> None:
-    """Those in the files that EXECUTOR_TPMJS_CASES names, from the registry that npm is set up for: `packageName`,
-    `version`, `name`, `params`, `env`, and what is expected. Cases that fetch are left out."""
-    rows = [row for path in CASES for row in json.loads(path.read_text())]
-    chosen = [
-        one for one in rows if one.get("kind") == "pure" and one.get("installable_here") and one.get("acceptance")
-    ]
-
-    async def all_of_them() -> list[str]:
-        failures = []
-        async with Executor.open(config=Config(workers=1)) as executor:
-            for row in chosen:
-                given = {"version": row["version"], "params": row["params"], "env": row.get("env")}
-                answer = await executor.execute_tool(row["packageName"], row["name"], **given)
-                if (problem := unlike(row, answer.as_dict())) is not None:
-                    failures.append(f"{row['packageName']} {row['name']}: {problem}")
-        return failures
-
-    assert asyncio.run(all_of_them()) == []
-
-
-def unlike(row: dict[str, Any], answer: dict[str, Any]) -> str | None:
-    """What is wrong with `answer`. Where a name fits no export, `TOOL_NOT_FOUND` is as right as running the default."""
-    if row.get("fallback_sensitive") and answer.get("error", {}).get("code") == "TOOL_NOT_FOUND":
-        return None
-    if answer["success"] is not row["expected_success"]:
-        return json.dumps(answer)[:500]
-    if "expected_output" in row and answer["output"] != row["expected_output"]:
-        return json.dumps(answer["output"])[:500]
-    expected = row.get("expected_error")
-    if expected is not None:
-        error = answer["error"]
-        if error["code"] != expected["code"] or (expected["message"] or "") not in error["message"]:
-            return json.dumps(error)[:500]
-    return None
