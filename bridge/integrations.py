@@ -3,125 +3,93 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace as changed
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import anyio
 import anyio.to_thread
 import structlog
 
 from bridge.accounts import Auth, oauth_part
-from bridge.connections import Connections
-from bridge.documents import Documents, Source, recorded
+from bridge.adding import Adding, Given
+from bridge.kinds import ROOMS, Kinds
+from bridge.kinds.port import UNLISTED, Asked, Found, Means, PackageHost
 from bridge.oauth import clients
-from bridge.oauth.accounts import OAuth
 from bridge.refresh import Accept, RefreshReport, awaiting, covers, describer, let_in, refreshed, widened
-from bridge.repeats import check_patterns
 from bridge.rules import Rules
-from bridge.wire.errors import Conflict, InvalidRequest, NotFound
+from bridge.wire.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from catalog import address, rows
 from catalog.kinds.code import Code, Function, bind, schema_check
-from catalog.model import AddReport, Connection, Integration, Manifest, Schema, SideEffect, Tool, ToolSpec
+from catalog.model import AddReport, Connection, Schema, SideEffect, Tool, ToolSpec
 from catalog.registry import Installed, Registry
-from catalog.store import CatalogStore
+from catalog.store import CatalogStore, ConnectionRow
 
-UNLISTED: Final = "unlisted"
-"""In the configuration of what says only to somebody who has signed in what its tools are, before anybody has."""
-_NOTHING: Final = (None, None, None)
 _log = structlog.get_logger("executor.toolbox")
 
 
-class Integrations:
-    """The part of the toolbox that changes what there is."""
+class Integrations(Adding):
+    """The part of the toolbox that changes what there is. `packages` runs those of npm, once there is one."""
 
-    def __init__(
-        self,
-        catalog: CatalogStore,
-        registry: Registry,
-        rules: Rules,
-        connections: Connections,
-        documents: Documents,
-        oauth: OAuth,
-    ) -> None:
-        self.connections = connections
-        self.oauth = oauth
+    def __init__(self, means: Means, catalog: CatalogStore, registry: Registry, rules: Rules) -> None:
+        self.means = means
+        self.connections = means.connections
+        self.oauth = means.oauth
+        self.packages: PackageHost | None = None
+        self.kinds = Kinds(self)
         self._catalog = catalog
         self._registry = registry
         self._rules = rules
-        self._documents = documents
         self._changing = anyio.Lock()
 
-    async def add_openapi(
+    async def add(
         self,
+        kind: str,
         name: str,
-        source: str | Path | bytes | Mapping[str, Any],
         *,
-        base_url: str | None = None,
-        server: str | None = None,
-        server_variables: Mapping[str, str] | None = None,
         scope: str = "org",
         connection: str = "main",
         auth: Auth = None,
         secret: str | None = None,
         probe: str | None = None,
-        allow_private: Sequence[str] = (),
-        idempotent: Sequence[str] = (),
         replace: bool = False,
         host: bool = True,
+        **options: Any,
     ) -> AddReport:
-        """Add the API that an OpenAPI document describes. `source` is a URL, a path, the document's text or its data.
+        """Add an integration of a kind, whose own options are those of `add_<kind>`. Accounts that an integration of
+        that name had are kept. `host` says that the caller is at this machine, and may send the credentials of those
+        to the new places. Raises ImportFailed, InvalidRequest, Forbidden and Conflict; nothing is added then."""
+        asked = Asked(name, scope, connection, auth, secret, probe, replace, host)
+        found = self.kinds[kind]
+        self._check_new(asked)
+        return await self._install(*await found.proposed(asked, **options), asked)
 
-        `server` (its URL in the document, or its description) and `server_variables` choose among the document's
-        servers for every call; what they leave open, a call may choose. `base_url` replaces them all. `idempotent` are
-        patterns over the names of tools that may be called again when nobody knows what became of a call.
-
-        Accounts that an integration of that name had are kept. `host` says that the caller is at this machine, and may
-        send the credentials of those to the new places.
-
-        Raises ImportFailed (the document, its base URL, or fetching it), InvalidRequest (an argument), Conflict (the
-        name is taken and `replace` is not set); nothing is added then.
-        """
-        self._check_new(name, scope, connection, replace)
-        asked: dict[str, Any] = {"base_url": base_url, "allow_private": list(allow_private)}
-        asked |= {"server": server, "server_variables": dict(server_variables or {})}
-        asked["idempotent"] = check_patterns(idempotent)
-        integration, config, manifest = await self._read("openapi", name, asked, source)
-        made = Installed(integration, config, manifest, time.time())
-        account = await self._account(made, (scope, connection), auth, secret, probe)
-        return await self._install(made, account, replace=replace, host=host, asked=(auth, secret, probe) != _NOTHING)
-
-    async def _account(
-        self, installed: Installed, place: tuple[str, str], auth: Auth, secret: str | None, probe: str | None
-    ) -> Connection:
+    async def account(self, installed: Installed, asked: Asked, probe: str | None = None) -> Connection:
         """The account as asked for; what it needs to know of an authorization server is asked there. Raises
         InvalidRequest, ImportFailed."""
-        account = self.connections.account(installed.manifest, (installed.name, *place), auth, secret, probe)
+        auth, secret = asked.auth, asked.secret
+        account = self.connections.account(installed.manifest, (installed.name, *asked.place), auth, secret, probe)
         part = oauth_part(auth, secret)
         if part is None:
             return account
         private = self.oauth.private(installed)
-        url = str(installed.config.get("url") or "") if installed.kind == "mcp" else ""
+        url = self.kinds[installed.kind].protected(installed.config) if installed.kind in ROOMS else ""
         client = await clients.client_of(part, installed.manifest, self.oauth.servers, private, mcp=url)
         return changed(account, oauth=client)
 
-    async def _read(
-        self, kind: str, name: str, config: Mapping[str, Any], source: Source
-    ) -> tuple[Integration, dict[str, Any], Manifest]:
-        """What the document at `source` makes of the integration. Raises ImportFailed."""
-        private = config["allow_private"]
-        document, remembered = await self._documents.open(source, private)
-        known = {**config, **remembered}
-        integration = rows.KINDS[kind](name)
-        # Reading a large document takes seconds, and the event loop has better things to do.
-        manifest = await anyio.to_thread.run_sync(
-            integration.resolve_tools, known | {"document": document, "fetch": self._documents.others(private)}
-        )
-        await self._documents.check_reach(manifest, private)
-        return integration, known, manifest
+    async def kept(self, asked: Asked) -> Connection | None:
+        """The account of that place that the name has already, or that is kept for it."""
+        known = await self._known(asked.name)
+        return next((one for one in known if (one.scope, one.name) == asked.place), None)
 
-    async def refresh(self, name: str, source: str | Path | bytes | Mapping[str, Any] | None = None) -> RefreshReport:
+    async def _known(self, name: str) -> list[Connection]:
+        earlier = self._registry.installed(name)
+        return list(earlier.connections.values()) if earlier is not None else await self._kept(name)
+
+    def installed(self, name: str) -> Installed | None:
+        return self._registry.installed(name)
+
+    async def refresh(self, name: str, source: Given | None = None) -> RefreshReport:
         """Read the description again from where it came, or a new one from `source`, and put it in force.
 
         What was added awaits review, and so does what changed its side effect or its destination. Raises NotFound,
@@ -132,13 +100,12 @@ class Integrations:
         account = next(iter(old.connections.values()), None)
         if source is None and account is not None and await self.listed_first(account) is not None:
             old = self._existing(name)
-        integration, config, manifest = await self._read_again(old, source)
+        found = await self.kinds[old.kind].read_again(old, source)
         async with self._changing:
             if self._existing(name) is not old:
                 raise Conflict(f"{name} was changed while its description was read.", hint="Refresh it again.")
-            new, report = await anyio.to_thread.run_sync(refreshed, old, integration, config, manifest)
-            await self._catalog.put_integration(await anyio.to_thread.run_sync(rows.row_of, new), [])
-            await self._index(self._registry.install(new))
+            new, report = await anyio.to_thread.run_sync(refreshed, old, *found)
+            await self._put(new)
         _log.info("integration_refreshed", integration=name, awaiting=len(report.awaiting), held=len(report.held))
         return report
 
@@ -148,27 +115,61 @@ class Integrations:
         old = self._registry.installed(account.integration)
         if old is None or not old.config.get(UNLISTED):
             return None
-        integration, config, manifest = await self._described_to(account, old)
+        integration, config, manifest = await self.kinds[old.kind].told_to(account, old)
         known = {key: value for key, value in config.items() if key != UNLISTED}
         async with self._changing:
             if self._registry.installed(old.name) is not old:
                 return None
             new = Installed(integration, known, manifest, old.created_at, dict(old.connections))
-            await self._catalog.put_integration(await anyio.to_thread.run_sync(rows.row_of, new), [])
-            tools = self._registry.install(new)
-            await self._index(tools)
+            tools = await self._put(new)
         _log.info("integration_listed", integration=old.name, tools=len(tools))
         return [tool.path for tool in tools]
 
-    async def _described_to(self, account: Connection, old: Installed) -> tuple[Integration, dict[str, Any], Manifest]:
-        """What an integration is to one of its accounts. Raises ImportFailed."""
-        return await self._read_again(old, None)
+    async def relisted(self, old: Installed, found: Found) -> None:
+        """An integration has said by itself that its tools are others now: that goes the way of every refresh."""
+        async with self._changing:
+            if self._registry.installed(old.name) is not old:
+                return
+            new, report = await anyio.to_thread.run_sync(refreshed, old, *found)
+            if not (report.added or report.removed or report.changed):
+                return
+            await self._put(new)
+        _log.info(
+            "integration_relisted", integration=old.name, awaiting=len(report.awaiting), removed=len(report.removed)
+        )
 
-    async def _read_again(
-        self, old: Installed, source: str | Path | bytes | Mapping[str, Any] | None
-    ) -> tuple[Integration, dict[str, Any], Manifest]:
-        again = recorded(old.config.get("source"), old.name) if source is None else source
-        return await self._read(old.kind, old.name, old.config, again)
+    async def _put(self, new: Installed, accounts: Sequence[ConnectionRow] = ()) -> list[Tool]:
+        """Keep the integration, and put it in force."""
+        await self._catalog.put_integration(await anyio.to_thread.run_sync(rows.row_of, new), list(accounts))
+        tools = self._registry.install(new)
+        await self._index(tools)
+        return tools
+
+    async def moved(self, account: Connection) -> Connection:
+        """The account, whose server may name another authorization server by now."""
+        installed = self._existing(account.integration)
+        if installed.kind not in ROOMS:
+            return account
+        found = await self.kinds[installed.kind].moved(account, installed)
+        if found is None:
+            return account
+        async with self._changing:
+            if installed.connections.get((account.scope, account.name)) is not account:
+                return account
+            new = changed(account, oauth=found)
+            await self._catalog.put_connection(rows.row_of_connection(new, time.time()))
+            await self.oauth.forget(account)
+            installed.connections[account.scope, account.name] = new
+        _log.info("authorization_server_moved", connection=account.label, issuer=found.issuer)
+        return new
+
+    def check_programs(self, *, host: bool) -> None:
+        """Raises Forbidden when the caller is not at this machine and may not have programs run on it."""
+        if not host and not self.means.settings.http_programs:
+            raise Forbidden(
+                "Programs of this machine are not started at the word of a caller over the network.",
+                hint="Add it on the machine itself while no server holds the home, or set http_programs = true there.",
+            )
 
     def awaiting_review(self, name: str) -> dict[str, Any]:
         """`{name, tools, held}`: see `bridge.refresh.awaiting`. Raises NotFound."""
@@ -184,17 +185,21 @@ class Integrations:
         async with self._changing:
             old = self._existing(name)
             new, names = let_in(old, accept)
-            accounts = [self._carried(account, new, host) for account in old.connections.values()]
+            accounts = [self.carried(account, new, host) for account in old.connections.values()]
             new.connections.update(((one.scope, one.name), one) for one in accounts)
             kept = [rows.row_of_connection(one, time.time()) for one in accounts]
-            await self._catalog.put_integration(await anyio.to_thread.run_sync(rows.row_of, new), kept)
-            await self._index(self._registry.install(new))
+            await self._put(new, kept)
         left = [one.label for one in accounts if one.placements and not covers(one, new)]
         return awaiting(new) | {"accepted": names, "unconnected": left}
 
-    def _carried(self, account: Connection, installed: Installed, host: bool) -> Connection:
-        # A token is for nobody to name, so that nobody sends it elsewhere but who is at this machine.
-        if host or (account.oauth is None and self.connections.permits(account.references)):
+    def may_go_on(self, account: Connection, host: bool) -> bool:
+        """Whether whoever asks may send the credentials of an account to new places. A token is for nobody to name, so
+        that nobody sends it elsewhere but who is at this machine."""
+        return host or (account.oauth is None and self.connections.permits(account.references))
+
+    def carried(self, account: Connection, installed: Installed, host: bool) -> Connection:
+        """The account with the places of the integration, as far as `host` may send its credentials there."""
+        if self.may_go_on(account, host):
             return widened(account, installed)
         return account if account.reach is not None else changed(account, reach=())
 
@@ -202,32 +207,6 @@ class Integrations:
         """Let `tools` be found, but for those that await review."""
         ready = [tool for tool in tools if not tool.awaits]
         await anyio.to_thread.run_sync(self._registry.index.add, ready)
-
-    async def add_http(
-        self,
-        name: str,
-        allow: Sequence[str],
-        *,
-        scope: str = "org",
-        connection: str = "main",
-        auth: Auth = None,
-        secret: str | None = None,
-        probe: str | None = None,
-        allow_private: Sequence[str] = (),
-        fetch: bool = False,
-        replace: bool = False,
-        host: bool = True,
-    ) -> AddReport:
-        """Add raw HTTP to the places in `allow`, each `[METHODS ]scheme://host[:port][/prefix]`. With `fetch`, the
-        `fetch` of a script may go there too. Raises as `add_openapi` does."""
-        self._check_new(name, scope, connection, replace)
-        config = {"allow": list(allow), "allow_private": list(allow_private), "fetch": fetch}
-        integration = rows.KINDS["http"](name)
-        manifest = integration.resolve_tools(config)
-        await self._documents.check_reach(manifest, allow_private)
-        made = Installed(integration, config, manifest, time.time())
-        account = await self._account(made, (scope, connection), auth, secret, probe)
-        return await self._install(made, account, replace=replace, host=host, asked=(auth, secret, probe) != _NOTHING)
 
     def add_code_tool(
         self,
@@ -286,6 +265,7 @@ class Integrations:
             for account in kept:
                 await self.oauth.forget(account)
             await self._rules.forget(rules, loosening=False)
+        await self.kinds.let_go(name)
         _log.info("integration_removed", integration=name, rules=len(rules))
         return len(rules)
 
@@ -314,15 +294,18 @@ class Integrations:
         address.check_name(connection, "connection")
         installed = self._existing(integration)
         self._check_unconnected(installed, scope, connection, replace)
-        account = widened(await self._account(installed, (scope, connection), auth, secret, probe), installed)
+        asked = Asked(integration, scope, connection, auth, secret, probe, replace)
+        account = widened(await self.account(installed, asked, probe), installed)
         async with self._changing:
             if self._existing(integration) is not installed:
                 raise Conflict(f"{integration} was changed while it was connected.", hint="Connect it again.")
             self._check_unconnected(installed, scope, connection, replace)
             await self._forget_other(installed.connections.get((scope, connection)), account)
-            if installed.kind in rows.KINDS:
+            if installed.kind in ROOMS:
                 await self._catalog.put_connection(rows.row_of_connection(account, time.time()))
-            return await self._opened(installed, account, self._registry.connect(account))
+            report = await self._opened(installed, account, self._registry.connect(account))
+        await self.kinds.let_go(integration, scope, connection)
+        return report
 
     async def disconnect(self, integration: str, *, scope: str = "org", connection: str = "main") -> int:
         """Remove an account and the rules that target it, of which the answer is the number; the integration stays.
@@ -337,6 +320,7 @@ class Integrations:
             await self.oauth.forget(installed.connections[scope, connection])
             self._registry.disconnect(integration, scope, connection)
             await self._rules.forget(rules, loosening=False)
+        await self.kinds.let_go(integration, scope, connection)
         return len(rules)
 
     def _check_unconnected(self, installed: Installed, scope: str, connection: str, replacing: bool) -> None:
@@ -348,30 +332,25 @@ class Integrations:
         if before is not None and before.oauth is not None and self.oauth.apart(before, after):
             await self.oauth.forget(before)
 
-    def _check_new(self, name: str, scope: str, connection: str, replacing: bool) -> None:
-        address.check_name(name, "integration")
-        if name in address.RESERVED:
-            raise InvalidRequest(f"The name {name} is taken by tools.{name} itself.")
-        address.check_scope(scope)
-        address.check_name(connection, "connection")
-        self._check_free(name, replacing)
+    def _check_new(self, asked: Asked) -> None:
+        address.check_name(asked.name, "integration")
+        if asked.name in address.RESERVED:
+            raise InvalidRequest(f"The name {asked.name} is taken by tools.{asked.name} itself.")
+        address.check_scope(asked.scope)
+        address.check_name(asked.connection, "connection")
+        self._check_free(asked)
 
-    def _check_free(self, name: str, replacing: bool) -> None:
-        if self._registry.installed(name) is not None and not replacing:
-            raise Conflict(f"There is an integration {name} already.", hint="Remove it first, or replace it.")
+    def _check_free(self, asked: Asked) -> None:
+        if self._registry.installed(asked.name) is not None and not asked.replace:
+            raise Conflict(f"There is an integration {asked.name} already.", hint="Remove it first, or replace it.")
 
-    async def _install(
-        self, installed: Installed, account: Connection, *, replace: bool, host: bool, asked: bool
-    ) -> AddReport:
-        """`asked`: it was said how the account authenticates, so that it takes the place of one that is there."""
+    async def _install(self, installed: Installed, account: Connection, asked: Asked) -> AddReport:
         async with self._changing:
-            self._check_free(installed.name, replace)
-            earlier = self._registry.installed(installed.name)
-            known = list(earlier.connections.values()) if earlier is not None else await self._kept(installed.name)
-            for one in known:
-                installed.connections[one.scope, one.name] = self._carried(one, installed, host)
+            self._check_free(asked)
+            for one in await self._known(installed.name):
+                installed.connections[one.scope, one.name] = self.carried(one, installed, asked.host)
             key = account.scope, account.name
-            if key not in installed.connections or asked:
+            if key not in installed.connections or asked.tells:
                 await self._forget_other(installed.connections.get(key), account)
                 installed.connections[key] = widened(account, installed)
             accounts = [rows.row_of_connection(one, installed.created_at) for one in installed.connections.values()]

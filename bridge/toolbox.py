@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -19,14 +19,12 @@ from bridge.discovery import Discovery
 from bridge.documents import Documents
 from bridge.egress import Gate, Grant, Named
 from bridge.explain import explain
-from bridge.mcp.servers import Servers
-from bridge.npm.installer import Installer, Progress
-from bridge.npm.settings import NpmSettings
+from bridge.integrations import Integrations
+from bridge.kinds import ROOMS
+from bridge.kinds.port import Means
 from bridge.oauth.accounts import OAuth
 from bridge.oauth.clients import checked_scopes
-from bridge.oauth.flows import Callback
-from bridge.outbound import Passage, ToolCaller
-from bridge.packaged import Packaged
+from bridge.outbound import Passage
 from bridge.policy import Approver, Effect, MemoryPolicies, Policy, PolicyStore
 from bridge.proxy import ToolProxy
 from bridge.rules import Rules
@@ -44,13 +42,18 @@ from catalog.ranking import Ranker
 from catalog.registry import Installed, Registry
 from catalog.store import CatalogStore, MemoryCatalog
 
+if TYPE_CHECKING:
+    from bridge.npm.installer import Installer, Progress
+    from bridge.npm.settings import NpmSettings
+    from bridge.oauth.flows import Callback
+
 __all__ = ["AddReport", "Auth", "Toolbox", "ToolboxSettings"]
 
 _log = structlog.get_logger("executor.toolbox")
 _DEFAULT: Final = ToolboxSettings()
 
 
-class Toolbox(Packaged):
+class Toolbox(Integrations):
     """Use as `async with Toolbox(...) as box`; entering loads the stores. All methods run on one event loop.
 
     Without stores everything is in memory. Raises ConfigError (on entering) for egress settings that are not rules, a
@@ -86,16 +89,17 @@ class Toolbox(Packaged):
         self._policy = Policy(approver=settings.approver)
         oauth = OAuth(self._client, self._gate, self.local, self._providers)
         registry = Registry(ranker)
-        super().__init__(
-            catalog or MemoryCatalog(),
-            registry,
-            Rules(policies or MemoryPolicies(), self._policy, registry),
+        means = Means(
+            settings,
+            self._client,
+            self._gate,
+            self._providers,
             Connections(registry, self._providers, self.local, settings.http_references),
             Documents(self._client, self._gate, settings.document_bytes, self._providers, oauth),
             oauth,
-            Servers(self._client, self._gate, self._providers, oauth, settings.response_bytes),
-            settings.http_programs,
         )
+        rules = Rules(policies or MemoryPolicies(), self._policy, registry)
+        super().__init__(means, catalog or MemoryCatalog(), registry, rules)
         self.toolkits = Toolkits(toolkits or MemoryToolkits(), self._registry)
         self._grants: dict[str, tuple[Installed, Grant]] = {}
         self._discovery = Discovery(self._registry, self._policy)
@@ -123,7 +127,7 @@ class Toolbox(Packaged):
 
     async def aclose(self) -> None:
         """Close connections and indexes. Safe to call again."""
-        await self._servers.aclose()
+        await self.kinds.aclose()
         await self.oauth.close()
         await self._client.close()
         await self._providers.close()
@@ -224,13 +228,8 @@ class Toolbox(Packaged):
             self.oauth,
             min(limit, self._settings.response_bytes),
             announce,
-            self._caller(installed, account),
+            self.kinds[installed.kind].caller(installed, account) if installed.kind in ROOMS else None,
         )
-
-    def _caller(self, installed: Installed, account: Connection) -> ToolCaller | None:
-        if installed.kind == "npm":
-            return self.package_caller(installed)
-        return self.caller(installed, account) if installed.kind == "mcp" else None
 
     def _grant(self, installed: Installed) -> Grant:
         known = self._grants.get(installed.name)
@@ -241,6 +240,8 @@ class Toolbox(Packaged):
 
     def installer(self, settings: NpmSettings, progress: Progress | None = None) -> Installer:
         """What installs npm packages through this gate; whoever asked for it closes it. Raises ConfigError."""
+        from bridge.npm.installer import Installer
+
         return Installer(settings, self._client, self._gate, progress=progress)
 
     # Discovery

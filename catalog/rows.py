@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, replace
+from importlib import import_module
 from typing import Any, Final, cast
 
 from pydantic_core import from_json
 
-from catalog.kinds.graphql import GraphQL
-from catalog.kinds.http import Http
-from catalog.kinds.mcp import Mcp
-from catalog.kinds.npm.integration import Npm
-from catalog.kinds.openapi import OpenApi
 from catalog.model import Connection, Diagnostic, Integration, Manifest, Placement, ToolSpec
 from catalog.oauth import OAuthClient
 from catalog.origin import Reach
@@ -22,15 +17,23 @@ from catalog.registry import Installed
 from catalog.review import Review
 from catalog.store import ConnectionRow, IntegrationRow
 
-KINDS: Final[Mapping[str, Callable[[str], Integration]]] = {
-    "openapi": OpenApi,
-    "graphql": GraphQL,
-    "http": Http,
-    "mcp": Mcp,
-    "npm": Npm,
+KINDS: Final = {
+    "openapi": ("catalog.kinds.openapi", "OpenApi"),
+    "graphql": ("catalog.kinds.graphql", "GraphQL"),
+    "http": ("catalog.kinds.http", "Http"),
+    "mcp": ("catalog.kinds.mcp", "Mcp"),
+    "npm": ("catalog.kinds.npm.integration", "Npm"),
 }
-"""Kinds that are stored. Tools made of Python callables live as long as their process."""
+"""Where the kinds are that are stored; each is imported when there is one. Tools made of Python callables live as long
+as their process."""
 _SPEC: Final = tuple(field.name for field in fields(ToolSpec))
+
+
+def integration(kind: str, name: str) -> Integration:
+    """An integration of a kind that is stored. Raises KeyError for one that there is not."""
+    module, noun = KINDS[kind]
+    made: Integration = getattr(import_module(module), noun)(name)
+    return made
 
 
 def row_of(installed: Installed) -> IntegrationRow:
@@ -96,10 +99,10 @@ def installed_of(row: IntegrationRow, connections: list[ConnectionRow]) -> Insta
         security=data["security"],
         kept=data.get("kept", ""),
     )
-    integration = KINDS[row.kind](row.name)
-    if (restore := getattr(integration, "restore", None)) is not None:
+    made = integration(row.kind, row.name)
+    if (restore := getattr(made, "restore", None)) is not None:
         restore(manifest)
-    installed = Installed(integration, json.loads(row.config), manifest, row.created_at)
+    installed = Installed(made, json.loads(row.config), manifest, row.created_at)
     installed.review = Review.from_json(row.review)
     for one in connections:
         account = connection_of(one)

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from bridge.adding import Adding
 from bridge.calls import CallContext
 from executor import logs
 from executor.composition import Parts, assemble
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from executor.packages import ToolAnswer
 
 
-class Executor(Recorded):
+class Executor(Recorded, Adding):
     """A running Executor: workers, catalog, tool proxy and store behind one handle. Made by `Executor.open`."""
 
     def __init__(self, parts: Parts) -> None:
@@ -110,49 +111,8 @@ class Executor(Recorded):
         """How long the tool of a package may take, in milliseconds."""
         return self._parts.packages.wall_ms
 
-    async def add_openapi(
-        self,
-        name: str,
-        source: str | Path | bytes | dict[str, Any],
-        *,
-        base_url: str | None = None,
-        server: str | None = None,
-        server_variables: Mapping[str, str] | None = None,
-        scope: str = "org",
-        connection: str = "main",
-        auth: Auth = None,
-        secret: str | None = None,
-        probe: str | None = None,
-        allow_private: Sequence[str] = (),
-        idempotent: Sequence[str] = (),
-        replace: bool = False,
-    ) -> AddReport:
-        """Add the operations of an OpenAPI document (file, URL, text or dict) as tools of integration `name`.
-
-        `base_url` is where the API is when the document does not say or is wrong; `server` (a URL in the document, or
-        its description) and `server_variables` choose among the document's servers.
-        `secret` refers to the credential of the connection and is never its value: `local:NAME` for one that
-        `set_secret` keeps, `env:`, `file:`, `keychain:`, `vault:` or `op:`. `auth` says how it is sent (see
-        `bridge.accounts.Auth`), `probe` which tool `check_connection` tries it with. `allow_private` names private
-        hosts that the integration may reach, `idempotent` patterns over the tools that may be called again when nobody
-        knows what became of a call. Raises ImportFailed when the document cannot be used, InvalidRequest, and
-        Conflict for a name in use: nothing was added.
-        """
-        return await self._parts.toolbox.add_openapi(
-            name,
-            source,
-            base_url=base_url,
-            server=server,
-            server_variables=server_variables,
-            scope=scope,
-            connection=connection,
-            auth=auth,
-            secret=secret,
-            probe=probe,
-            allow_private=allow_private,
-            idempotent=idempotent,
-            replace=replace,
-        )
+    async def add(self, kind: str, name: str, **options: Any) -> AddReport:
+        return await self._parts.toolbox.add(kind, name, **options)
 
     async def refresh(self, name: str, source: str | Path | bytes | dict[str, Any] | None = None) -> RefreshReport:
         """Read the description of an integration again, from where it came or from `source`, and put it in force.
@@ -177,128 +137,6 @@ class Executor(Recorded):
         """Remove an integration and the rules that target it, of which the answer is the number. Its connections are
         kept for when it is added again, unless `connections`. Raises NotFound."""
         return await self._parts.toolbox.remove(name, connections=connections)
-
-    async def add_graphql(
-        self,
-        name: str,
-        source: str | Path | bytes | dict[str, Any],
-        *,
-        url: str | None = None,
-        scope: str = "org",
-        connection: str = "main",
-        auth: Auth = None,
-        secret: str | None = None,
-        probe: str | None = None,
-        allow_private: Sequence[str] = (),
-        any_query: bool = False,
-        idempotent: Sequence[str] = (),
-        replace: bool = False,
-    ) -> AddReport:
-        """Add the root fields of a GraphQL API as tools of integration `name`, `query.<field>` and `mutation.<field>`.
-
-        `source` is its endpoint, which is asked for its schema with the credential given here; or, with the endpoint in
-        `url`, the schema (SDL or introspection JSON, as a file, URL, text or dict). With `any_query`, the tool
-        `graphql` takes any document, within what the other tools may do. Other options and errors are those of
-        `add_openapi`.
-        """
-        return await self._parts.toolbox.add_graphql(
-            name,
-            source,
-            url=url,
-            scope=scope,
-            connection=connection,
-            auth=auth,
-            secret=secret,
-            probe=probe,
-            allow_private=allow_private,
-            any_query=any_query,
-            idempotent=idempotent,
-            replace=replace,
-        )
-
-    async def add_http(
-        self,
-        name: str,
-        allow: Sequence[str],
-        *,
-        scope: str = "org",
-        connection: str = "main",
-        auth: Auth = None,
-        secret: str | None = None,
-        probe: str | None = None,
-        allow_private: Sequence[str] = (),
-        fetch: bool = False,
-        replace: bool = False,
-    ) -> AddReport:
-        """Add a raw HTTP integration that may reach exactly the places in `allow`, such as
-        `GET https://api.example.com/v1`; with `fetch`, the `fetch` of a script may go there too. Options and errors are
-        those of `add_openapi`; `secret` is a reference too.
-        """
-        return await self._parts.toolbox.add_http(
-            name,
-            allow,
-            scope=scope,
-            connection=connection,
-            auth=auth,
-            secret=secret,
-            probe=probe,
-            allow_private=allow_private,
-            fetch=fetch,
-            replace=replace,
-        )
-
-    async def add_mcp(
-        self,
-        name: str,
-        *,
-        command: Sequence[str] | None = None,
-        url: str | None = None,
-        cwd: str | None = None,
-        scope: str = "org",
-        connection: str = "main",
-        auth: Auth = None,
-        secret: str | None = None,
-        probe: str | None = None,
-        allow_private: Sequence[str] = (),
-        replace: bool = False,
-    ) -> AddReport:
-        """Add the tools of an MCP server: a program and its arguments (`command`, run in `cwd`, by no shell and with
-        this process's rights), or one at a URL. Other options and errors are those of `add_openapi`; a program takes
-        its secrets as variables: `auth={"type": "env", "name": "TOKEN", "secret": "local:token"}`.
-        """
-        return await self._parts.toolbox.add_mcp(
-            name,
-            command=command,
-            url=url,
-            cwd=cwd,
-            scope=scope,
-            connection=connection,
-            auth=auth,
-            secret=secret,
-            probe=probe,
-            allow_private=allow_private,
-            replace=replace,
-        )
-
-    async def add_npm(
-        self,
-        name: str,
-        package: str,
-        version: str = "latest",
-        *,
-        scope: str = "org",
-        connection: str = "main",
-        replace: bool = False,
-    ) -> AddReport:
-        """Add the tools that an npm package exports, with the descriptions and schemas that it gives them.
-
-        `version` is a version, a range or a dist-tag, resolved now. The tools run in isolates, without an environment;
-        what they fetch goes where an operator granted it. Raises ImportFailed (it cannot be installed or loaded, or
-        has no tool), InvalidRequest, and Conflict for a name in use: nothing was added.
-        """
-        return await self._parts.toolbox.add_npm(
-            name, package, version, scope=scope, connection=connection, replace=replace
-        )
 
     async def connect(
         self,

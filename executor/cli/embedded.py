@@ -49,20 +49,8 @@ class Embedded:
     async def list_tools(self, **options: Any) -> dict[str, Any]:
         return self.toolbox.list_tools(**options)
 
-    async def add_openapi(self, name: str, source: str | Path, **options: Any) -> dict[str, Any]:
-        return (await self.toolbox.add_openapi(name, source, **options)).as_dict()
-
-    async def add_graphql(self, name: str, source: str | Path, **options: Any) -> dict[str, Any]:
-        return (await self.toolbox.add_graphql(name, source, **options)).as_dict()
-
-    async def add_http(self, name: str, allow: list[str], **options: Any) -> dict[str, Any]:
-        return (await self.toolbox.add_http(name, allow, **options)).as_dict()
-
-    async def add_npm(self, name: str, package: str, version: str, **options: Any) -> dict[str, Any]:
-        return (await self.toolbox.add_npm(name, package, version, **options)).as_dict()
-
-    async def add_mcp(self, name: str, **options: Any) -> dict[str, Any]:
-        return (await self.toolbox.add_mcp(name, **options)).as_dict()
+    async def add(self, kind: str, name: str, **options: Any) -> dict[str, Any]:
+        return (await self.toolbox.add(kind, name, **options)).as_dict()
 
     async def integrations(self) -> list[dict[str, Any]]:
         return self.toolbox.integrations()

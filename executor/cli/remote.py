@@ -59,22 +59,12 @@ class Remote:
     async def list_tools(self, **options: Any) -> dict[str, Any]:
         return await self._dict("GET", "/tools", query=options)
 
-    async def add_openapi(self, name: str, source: str | Path, **options: Any) -> dict[str, Any]:
-        body = {"kind": "openapi", "name": name, "source": _document(source)}
-        return await self._add(body, options)
-
-    async def add_graphql(self, name: str, source: str | Path, **options: Any) -> dict[str, Any]:
-        return await self._add({"kind": "graphql", "name": name, "source": _schema(source)}, options)
-
-    async def add_http(self, name: str, allow: list[str], **options: Any) -> dict[str, Any]:
-        return await self._add({"kind": "http", "name": name, "allow": allow}, options)
-
-    async def add_npm(self, name: str, package: str, version: str, **options: Any) -> dict[str, Any]:
-        return await self._add({"kind": "npm", "name": name, "package": package, "version": version}, options)
-
-    async def add_mcp(self, name: str, **options: Any) -> dict[str, Any]:
-        given = {key: options.pop(key) for key in ("url", "command", "cwd")}
-        return await self._add({"kind": "mcp", "name": name} | given, options)
+    async def add(self, kind: str, name: str, **options: Any) -> dict[str, Any]:
+        given = {key: value for key, value in options.items() if value is not None}
+        if "source" in given:
+            given["source"] = (_schema if kind == "graphql" else _document)(given["source"])
+        body = {"kind": kind, "name": name} | await self._carried(name, given)
+        return await self._dict("POST", "/integrations", body)
 
     async def integrations(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = (await self._dict("GET", "/integrations"))["integrations"]
@@ -196,10 +186,6 @@ class Remote:
 
     async def replay_run(self, run_id: str) -> dict[str, Any]:
         return await self._dict("POST", f"/runs/{quote(run_id, safe='')}/replay")
-
-    async def _add(self, body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-        given = {key: value for key, value in options.items() if value is not None}
-        return await self._dict("POST", "/integrations", body | await self._carried(body["name"], given))
 
     async def _carried(self, integration: str, given: dict[str, Any]) -> dict[str, Any]:
         """The server reads neither our environment nor our files: what a reference names here is sent, kept there

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from typing import Annotated, Any, Literal
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Final, Literal
 
 from cyclopts import Parameter
 
@@ -12,7 +13,50 @@ from executor.cli.options import HERE, HERE_VIA, Flag, UsageError, Via, Where, d
 from executor.cli.session import open_session
 
 Many = Annotated[list[str] | None, Parameter(negative="")]
-Scope = Literal["org", "user"]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where an integration goes.
+
+    Parameters
+    ----------
+    connection
+        What the account is called, the third part of the paths.
+    scope
+        Whose it is, the second part of the paths.
+    replace
+        Replace an integration of the same name.
+    """
+
+    connection: str = "main"
+    scope: Literal["org", "user"] = "org"
+    replace: Flag = False
+
+    def options(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Reaching(Place):
+    """Where an integration goes that reaches out by itself.
+
+    Parameters
+    ----------
+    allow_private
+        A private host, address or network that it may reach, such as 127.0.0.1. May be repeated.
+    """
+
+    allow_private: Many = None
+
+    def options(self) -> dict[str, Any]:
+        return super().options() | {"allow_private": self.allow_private or []}
+
+
+THERE: Final = Place()
+REACHING: Final = Reaching()
 
 
 async def openapi(
@@ -23,12 +67,9 @@ async def openapi(
     base_url: str | None = None,
     server: str | None = None,
     variable: Many = None,
-    connection: str = "main",
-    scope: Scope = "org",
-    allow_private: Many = None,
     idempotent: Many = None,
-    replace: Flag = False,
     json: Flag = False,
+    place: Reaching = REACHING,
     credentials: Credentials = NONE,
     where: Where = HERE,
 ) -> None:
@@ -46,26 +87,15 @@ async def openapi(
         Which of the document's servers is called: its URL or its description.
     variable
         A variable of the server, such as region=eu. May be repeated.
-    connection
-        What the account is called, the third part of the paths.
-    scope
-        Whose it is, the second part of the paths.
-    allow_private
-        A private host, address or network that it may reach, such as 127.0.0.1. May be repeated.
     idempotent
         A pattern over tools that may be called again when nobody knows what became of a call. May be repeated.
-    replace
-        Replace an integration of the same name.
     json
         Print the answer as JSON.
     """
-    options = _options(connection, scope, allow_private, replace) | credentials.options()
-    options["idempotent"] = idempotent or []
-    options |= {"server": server, "server_variables": dict(map(_variable, variable or []))}
-    where_from = document_source(source)
-    async with open_session(where) as session:
-        report = await session.add_openapi(name, where_from, base_url=base_url, **options)
-    _show(report, json)
+    options = place.options() | credentials.options()
+    options |= {"source": document_source(source), "base_url": base_url, "server": server}
+    options |= {"server_variables": dict(map(_variable, variable or [])), "idempotent": idempotent or []}
+    await _add("openapi", name, options, where, json)
 
 
 async def graphql(
@@ -75,12 +105,9 @@ async def graphql(
     name: str,
     endpoint: str | None = None,
     any_query: Flag = False,
-    connection: str = "main",
-    scope: Scope = "org",
-    allow_private: Many = None,
     idempotent: Many = None,
-    replace: Flag = False,
     json: Flag = False,
+    place: Reaching = REACHING,
     credentials: Credentials = NONE,
     where: Where = HERE,
 ) -> None:
@@ -97,27 +124,17 @@ async def graphql(
         Where the API answers, when the source is its schema.
     any_query
         Also add the tool `graphql`, which takes any document within what the other tools may do.
-    connection
-        What the account is called, the third part of the paths.
-    scope
-        Whose it is, the second part of the paths.
-    allow_private
-        A private host, address or network that it may reach, such as 127.0.0.1. May be repeated.
     idempotent
         A pattern over tools that may be called again when nobody knows what became of a call. May be repeated.
-    replace
-        Replace an integration of the same name.
     json
         Print the answer as JSON.
     """
-    options = _options(connection, scope, allow_private, replace) | credentials.options()
-    options |= {"url": endpoint, "any_query": any_query, "idempotent": idempotent or []}
     where_from = document_source(source)
     if endpoint is None and not isinstance(where_from, str):
         raise UsageError("a schema does not say where its API is", hint="name it with --endpoint URL")
-    async with open_session(where) as session:
-        report = await session.add_graphql(name, where_from, **options)
-    _show(report, json)
+    options = place.options() | credentials.options() | {"source": where_from, "url": endpoint}
+    options |= {"any_query": any_query, "idempotent": idempotent or []}
+    await _add("graphql", name, options, where, json)
 
 
 async def http(
@@ -125,12 +142,9 @@ async def http(
     /,
     *,
     allow: Annotated[list[str], Parameter(negative="")],
-    connection: str = "main",
-    scope: Scope = "org",
-    allow_private: Many = None,
     fetch: Flag = False,
-    replace: Flag = False,
     json: Flag = False,
+    place: Reaching = REACHING,
     credentials: Credentials = NONE,
     where: Where = HERE,
 ) -> None:
@@ -142,23 +156,13 @@ async def http(
         What the integration is called, the first part of its tools' paths.
     allow
         A URL that may be called, such as https://api.example.com/v1. May be repeated.
-    connection
-        What the account is called, the third part of the paths.
-    scope
-        Whose it is, the second part of the paths.
-    allow_private
-        A private host, address or network that it may reach, such as 127.0.0.1. May be repeated.
     fetch
         Let the fetch() of scripts go there too.
-    replace
-        Replace an integration of the same name.
     json
         Print the answer as JSON.
     """
-    options = _options(connection, scope, allow_private, replace) | credentials.options()
-    async with open_session(where) as session:
-        report = await session.add_http(name, allow, fetch=fetch, **options)
-    _show(report, json)
+    options = place.options() | credentials.options() | {"allow": allow, "fetch": fetch}
+    await _add("http", name, options, where, json)
 
 
 async def mcp(
@@ -168,11 +172,8 @@ async def mcp(
     command: str | None = None,
     arg: Many = None,
     cwd: str | None = None,
-    connection: str = "main",
-    scope: Scope = "org",
-    allow_private: Many = None,
-    replace: Flag = False,
     json: Flag = False,
+    place: Reaching = REACHING,
     credentials: Credentials = NONE,
     where: Via = HERE_VIA,
 ) -> None:
@@ -190,22 +191,12 @@ async def mcp(
         An argument of the program exactly as it is, such as --arg=-y; the command is not split then. May be repeated.
     cwd
         The folder that the program runs in.
-    connection
-        What the account is called, the third part of the paths.
-    scope
-        Whose it is, the second part of the paths.
-    allow_private
-        A private host, address or network that it may reach, such as 127.0.0.1. May be repeated.
-    replace
-        Replace an integration of the same name.
     json
         Print the answer as JSON.
     """
-    options = _options(connection, scope, allow_private, replace) | credentials.options()
+    options = place.options() | credentials.options()
     options |= {"url": url, "command": _command(command, arg), "cwd": cwd}
-    async with open_session(where) as session:
-        report = await session.add_mcp(name, **options)
-    _show(report, json)
+    await _add("mcp", name, options, where, json)
 
 
 def _command(command: str | None, arguments: list[str] | None) -> list[str] | None:
@@ -228,10 +219,8 @@ async def npm(
     /,
     *,
     name: str,
-    connection: str = "main",
-    scope: Scope = "org",
-    replace: Flag = False,
     json: Flag = False,
+    place: Place = THERE,
     where: Where = HERE,
 ) -> None:
     """Add an npm package: each tool that it exports becomes one here.
@@ -242,24 +231,18 @@ async def npm(
         The package, with @ and a version, a range or a dist-tag behind it where it is not the latest.
     name
         What the integration is called, the first part of its tools' paths.
-    connection
-        The third part of the paths.
-    scope
-        Whose it is, the second part of the paths.
-    replace
-        Replace an integration of the same name.
     json
         Print the answer as JSON.
     """
     at = package.rfind("@")
     asked, version = (package[:at], package[at + 1 :]) if at > 0 else (package, "latest")
+    await _add("npm", name, place.options() | {"package": asked, "version": version}, where, json)
+
+
+async def _add(kind: str, name: str, options: dict[str, Any], where: Where, json: bool) -> None:
     async with open_session(where) as session:
-        report = await session.add_npm(name, asked, version, connection=connection, scope=scope, replace=replace)
+        report = await session.add(kind, name, **options)
     _show(report, json)
-
-
-def _options(connection: str, scope: str, allow_private: list[str] | None, replace: bool) -> dict[str, Any]:
-    return {"connection": connection, "scope": scope, "allow_private": allow_private or [], "replace": replace}
 
 
 def _variable(text: str) -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
@@ -11,7 +10,6 @@ from bridge.accounts import references
 from bridge.calls import CallContext
 from bridge.documents import is_url
 from bridge.wire.errors import NotFound
-from catalog.model import AddReport
 from executor.http import integration_schemas as schemas
 from executor.http.answers import json_answer
 from executor.http.operation import Answer, Call, Operation
@@ -31,49 +29,11 @@ class Integrations:
     async def add(self, call: Call) -> Response:
         request: schemas.IntegrationRequest = call.body
         body = request.root
-        if isinstance(body, schemas.NpmIntegration):
-            return await self._added(
-                call,
-                body.name,
-                self.toolbox.add_npm(
-                    body.name,
-                    body.package,
-                    body.version,
-                    scope=body.scope,
-                    connection=body.connection,
-                    replace=body.replace,
-                    host=False,
-                ),
-            )
-        options = self._options(body) | {"allow_private": body.allow_private, "host": False}
-        if isinstance(body, schemas.OpenApiIntegration):
-            adding = self.toolbox.add_openapi(
-                body.name,
-                body.source,
-                base_url=body.base_url,
-                server=body.server,
-                server_variables=body.server_variables,
-                idempotent=body.idempotent,
-                **options,
-            )
-        elif isinstance(body, schemas.McpIntegration):
-            adding = self.toolbox.add_mcp(body.name, url=body.url, command=body.command, cwd=body.cwd, **options)
-        elif isinstance(body, schemas.GraphQLIntegration):
-            adding = self.toolbox.add_graphql(
-                body.name,
-                _document(body.source),
-                url=body.url,
-                any_query=body.any_query,
-                idempotent=body.idempotent,
-                **options,
-            )
-        else:
-            adding = self.toolbox.add_http(body.name, body.allow, fetch=body.fetch, **options)
-        return await self._added(call, body.name, adding)
-
-    async def _added(self, call: Call, name: str, adding: Coroutine[Any, Any, AddReport]) -> Response:
-        report = await while_present(call.receive, adding)
-        return json_answer(report.as_dict(), 201, {"location": f"/integrations/{name}"})
+        options = dict(body) if isinstance(body, schemas.NpmIntegration) else dict(body) | self._options(body)
+        if isinstance(body, schemas.GraphQLIntegration):
+            options["source"] = _document(body.source)
+        report = await while_present(call.receive, self.toolbox.add(**options, host=False))
+        return json_answer(report.as_dict(), 201, {"location": f"/integrations/{body.name}"})
 
     async def show(self, call: Call) -> Response:
         return json_answer(self._find(call.params["name"]))
