@@ -23,18 +23,30 @@ LONG: Final = ("documents",)
 FOLDER: Final = Path(".bench")
 
 
-def measure(names: Sequence[str], scale: float, progress: Callable[[str], None]) -> dict[str, Any]:
-    """Run these probes with `scale` times their samples. A probe that cannot run here is told, and the rest go on."""
+def measure(
+    names: Sequence[str], scale: float, progress: Callable[[str], None], keep: Callable[[dict[str, Any]], None]
+) -> dict[str, Any]:
+    """Run these probes with `scale` times their samples. A probe that cannot run here is told, and the rest go on.
+
+    `keep` gets the results so far after each probe, so that a run which ends early has lost nothing.
+    """
     machine, began = facts(), time.time()
     figures: list[Figure] = []
     failed: dict[str, str] = {}
-    for name in names:
-        progress(name)
+    for number, name in enumerate(names, 1):
+        progress(f"{name}, {number} of {len(names)}")
         try:
             figures += importlib.import_module(f"benchmarks.probes.{name}").run(scale)
         except Exception as e:
             failed[name] = f"{type(e).__name__}: {str(e)[:300]}"
             progress(f"{name} cannot be measured here: {failed[name]}")
+        keep(_results(machine, began, scale, figures, failed))
+    return _results(machine, began, scale, figures, failed)
+
+
+def _results(
+    machine: dict[str, str], began: float, scale: float, figures: list[Figure], failed: dict[str, str]
+) -> dict[str, Any]:
     return {
         "machine": machine | {"load at the end": facts()["load"]},
         "taken_at": began,
@@ -46,8 +58,11 @@ def measure(names: Sequence[str], scale: float, progress: Callable[[str], None])
 
 
 def write(results: dict[str, Any], path: Path) -> None:
+    """Write results whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(results, indent=1) + "\n")
+    beside = path.with_name(f"{path.name}.new")
+    beside.write_text(json.dumps(results, indent=1) + "\n")
+    beside.replace(path)
 
 
 def read(path: Path) -> dict[str, Any]:

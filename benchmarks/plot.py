@@ -114,7 +114,11 @@ def _peers(peers: dict[str, Any]) -> Any:
     for axis, probe in zip(axes[0], probes, strict=True):
         bars = sorted((one["figures"][probe]["median"], name) for name, one in peers.items() if probe in one["figures"])
         names = [name for _, name in bars]
-        axis.barh(names, [value for value, _ in bars], color=[OURS if "executor" in name else OTHERS for name in names])
+        axis.barh(
+            names,
+            [value for value, _ in bars],
+            color=[OURS if name.startswith("executor ") else OTHERS for name in names],
+        )
         axis.invert_yaxis()
         axis.set(xscale="log", title=probe)
         axis.tick_params(axis="y", labelsize=7)

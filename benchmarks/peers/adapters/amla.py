@@ -24,7 +24,7 @@ class Amla:
     def evaluate(self, source: str) -> Any:
         return create_sandbox_tool().run(f"console.log({source})" if source == "1+1" else source, "javascript")
 
-    def called(self, count: int) -> float | None:
+    def called(self, count: int) -> float:
         tool = create_sandbox_tool(tools=[echo], max_calls=CALLS)
         start = time.perf_counter()
         said = tool.run(f"for (let i = 0; i < {count}; i++) await echo({{value: i}}); console.log('end')", "javascript")

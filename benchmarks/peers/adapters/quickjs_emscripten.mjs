@@ -20,7 +20,7 @@ function sandboxed(use) {
   }
 }
 
-main({
+await main({
   evaluate: (source) => sandboxed((context) => context.unwrapResult(context.evalCode(source)).consume(context.dump)),
   called: (count) =>
     sandboxed((context) => {

@@ -22,7 +22,7 @@ class Native:
         context.set_time_limit(WALL_S)
         return context.eval(source)
 
-    def called(self, count: int) -> float | None:
+    def called(self, count: int) -> float:
         # Its time limit forbids calls to the host.
         context = quickjs.Context()
         context.set_memory_limit(MEMORY)

@@ -20,7 +20,7 @@ class InWasmtime:
         with quickjs_rs.Runtime(memory_limit=MEMORY) as runtime, runtime.new_context(timeout=WALL_S) as context:
             return context.eval(source)
 
-    def called(self, count: int) -> float | None:
+    def called(self, count: int) -> float:
         with quickjs_rs.Runtime(memory_limit=MEMORY) as runtime, runtime.new_context(timeout=WALL_S) as context:
             context.register("echo", lambda value: value)
             start = time.perf_counter()

@@ -28,7 +28,7 @@ function spent(milliseconds) {
   while (performance.now() < until);
 }
 
-main({
+await main({
   evaluate: (source) => {
     const { vm, deadline, took } = made.pop();
     if (probe === "one") spent(took);

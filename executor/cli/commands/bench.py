@@ -12,6 +12,7 @@ from executor.cli.options import Flag
 
 RESULTS = Path(".bench/results.json")
 """Where figures go, below the folder that the command runs in."""
+PEERS = Path(".bench/peers.json")
 
 
 def run(
@@ -42,8 +43,8 @@ def run(
     for name in names:
         if name not in known:
             raise InvalidRequest(f"{name[:40]!r} is not a probe", hint=f"use some of {', '.join(known)}")
-    results = harness.measure(names, 0.1 if quick else 1.0, lambda line: output.say(f"· {line}", "quiet"))
-    harness.write(results, to)
+    scale, progress = 0.1 if quick else 1.0, lambda line: output.say(f"· {line}", "quiet")
+    results = harness.measure(names, scale, progress, lambda found: harness.write(found, to))
     if json:
         output.print_json(results)
         return
@@ -52,13 +53,15 @@ def run(
     output.say(f"written to {to}", "quiet")
 
 
-def plot(*, results: Path = RESULTS, to: Path = Path(".bench")) -> None:
+def plot(*, results: Path = RESULTS, peers: Path = PEERS, to: Path = Path(".bench")) -> None:
     """Draw the figures of a measurement as PNG and SVG.
 
     Parameters
     ----------
     results
-        What `bench run` or `bench peers` wrote.
+        What `bench run` wrote.
+    peers
+        What `bench peers` wrote, if it did.
     to
         The folder for the drawings.
     """
@@ -71,17 +74,19 @@ def plot(*, results: Path = RESULTS, to: Path = Path(".bench")) -> None:
         raise ConfigError(
             f"drawing needs {e.name}, which is not installed", hint="pip install 'executor-runtime[bench]'"
         ) from None
-    for path in drawing.draw(_read(harness, results), to):
+    for path in drawing.draw(_read(harness, results) | {"peers": _peers(harness, peers).get("peers", {})}, to):
         output.out.print(str(path))
 
 
-def report(*, results: Path = RESULTS, to: Path = Path("benchmarks/RESULTS.md")) -> None:
+def report(*, results: Path = RESULTS, peers: Path = PEERS, to: Path = Path("benchmarks/RESULTS.md")) -> None:
     """Write the figures of a measurement as a Markdown page.
 
     Parameters
     ----------
     results
         What `bench run` wrote.
+    peers
+        What `bench peers` wrote, if it did.
     to
         The page.
     """
@@ -90,7 +95,7 @@ def report(*, results: Path = RESULTS, to: Path = Path("benchmarks/RESULTS.md"))
     harness = _harness()
     from benchmarks import report as page
 
-    to.write_text(page.written(_read(harness, results)))
+    to.write_text(page.written(_read(harness, results), _peers(harness, peers)))
     output.out.print(str(to))
 
 
@@ -123,10 +128,14 @@ def peers(
     only: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
     install: Flag = False,
     quick: Flag = False,
-    to: Path = Path(".bench/peers.json"),
+    resume: Flag = False,
+    minutes: float = 15.0,
+    to: Path = PEERS,
     json: Flag = False,
 ) -> None:
     """Measure other sandboxes beside this one, in the same run and with the same scripts and limits.
+
+    A peer that is not installed, or that fails, has a row that says why. What is found is written after each peer.
 
     Parameters
     ----------
@@ -136,6 +145,10 @@ def peers(
         Install what is missing into the cache folder first, each into an environment of its own.
     quick
         A tenth of the samples, for a first look.
+    resume
+        Go on with what a run that ended early has written.
+    minutes
+        How long it may take; what was not asked by then is said so.
     to
         The file that keeps the figures as JSON.
     json
@@ -151,9 +164,17 @@ def peers(
     for name in only or ():
         if name not in ALL:
             raise InvalidRequest(f"{name[:40]!r} is not a peer", hint=f"use some of {', '.join(ALL)}")
-    names = tuple(only or ALL)
-    results = compared(names, 0.1 if quick else 1.0, install, lambda line: output.say(f"· {line}", "quiet"))
-    harness.write(results, to)
+    if not minutes > 0:
+        raise InvalidRequest("minutes must be above 0")
+    results = compared(
+        tuple(only or ALL),
+        0.1 if quick else 1.0,
+        install,
+        lambda line: output.say(f"· {line}", "quiet"),
+        seconds=minutes * 60,
+        keep=lambda found: harness.write(found, to),
+        earlier=_peers(harness, to) if resume else {},
+    )
     if json:
         output.print_json(results)
         return
@@ -178,3 +199,11 @@ def _read(harness: Any, path: Path) -> dict[str, Any]:
     except ValueError as e:
         raise InvalidRequest(str(e), hint="executor bench run") from None
     return found
+
+
+def _peers(harness: Any, path: Path) -> dict[str, Any]:
+    """The peers' part of what `bench peers` wrote; nothing where it wrote nothing."""
+    if not path.exists():
+        return {}
+    found = _read(harness, path)
+    return {key: found[key] for key in ("peers", "seconds", "scale", "taken_at", "machine") if key in found}
