@@ -22,7 +22,7 @@ from guest.wasm import MalformedModule
 from runtime.engine import interpreter
 from runtime.engine.modules import ModuleCache
 from runtime.engine.settings import Mode
-from runtime.fresh import Fresh
+from runtime.fresh import Fresh, reserved
 from runtime.link import EXIT_FIBERS, EXIT_WALLS, Died, Link
 from runtime.slot import Lost, Sink, Slot
 from runtime.worker import lockdown
@@ -46,8 +46,8 @@ class DispatcherSettings:
     """How many of what.
 
     `threads` are for guest code that outlives its first slice, in each worker. `max_running` runs have a place at once,
-    `max_queued` wait for one. With isolation `run` a run gets a fresh worker to itself, at most `max_fresh` at once. A
-    shared worker is replaced after `recycle_after_runs`. One that does not stop a run within `grace_ms` is killed.
+    `max_queued` wait for one. With isolation `run` a run gets a fresh worker to itself, at most `max_fresh` at once.
+    Runs that another run waits for have places of their own, a quarter as many of each kind. A shared worker is replaced after `recycle_after_runs`. One that does not stop a run within `grace_ms` is killed.
     `require` is the lowest acceptable level: `full`, `syscalls`, or `process` for any. `images` are guest modules by
     language, those of the installation when None.
     """
@@ -62,6 +62,11 @@ class DispatcherSettings:
     grace_ms: int = 500
     require: str = "syscalls"
     images: Mapping[str, bytes] | None = None
+
+    @property
+    def max_nested(self) -> int:
+        """Places that only runs take for which another run waits."""
+        return reserved(self.max_running)
 
 
 class _Waiter(NamedTuple):
@@ -87,7 +92,8 @@ class Dispatcher:
         """Shared workers, those that drain too."""
         self._starting = 0
         self._failures = 0
-        self._queue: deque[_Waiter] = deque()
+        self._queues: dict[bool, deque[_Waiter]] = {False: deque(), True: deque()}
+        """Those that wait for a place, and those of them for which another run waits already."""
         self._fresh = Fresh(self._spawn, self.settings)
         self._tasks: set[asyncio.Task[None]] = set()
         self._started = self._closing = False
@@ -114,38 +120,43 @@ class Dispatcher:
     async def aclose(self) -> None:
         """Stop every worker; runs in them end as Lost. Later calls do nothing."""
         self._closing = True
-        while self._queue:
-            waiter = self._queue.popleft()
-            if not waiter.slot.done():
-                waiter.slot.set_exception(Overloaded(_STOPPING))
+        for queue in self._queues.values():
+            while queue:
+                waiter = queue.popleft()
+                if not waiter.slot.done():
+                    waiter.slot.set_exception(Overloaded(_STOPPING))
         tasks = [*self._tasks, *self._preparing.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(self._fresh.aclose(), *(link.close(_STOPPING) for link in self._links))
 
-    async def acquire(self, sink: Sink, *, isolation: str | None = None) -> Slot:
+    async def acquire(self, sink: Sink, *, isolation: str | None = None, nested: bool = False) -> Slot:
         """A place for one run, in the order of asking. `sink` then takes what the worker says.
+
+        `nested`: another run holds a place until this one is over. Such a run must wait for no other, and has places
+        that no other takes, so that one is always found.
 
         Raises Overloaded when as many as may wait already do.
         """
         if self._closing:
             raise Overloaded(_STOPPING)
         if (isolation or self.settings.isolation) == "run":
-            return await self._fresh.acquire(sink)
-        link = None if self._queue else self._free_link()
+            return await self._fresh.acquire(sink, nested=nested)
+        queue = self._queues[nested]
+        link = None if queue else self._free_link(nested)
         if link is not None:
-            return self._open(link, sink)
-        if len(self._queue) >= self.settings.max_queued:
-            raise Overloaded(f"{self._running()} runs are running and {len(self._queue)} are waiting")
+            return self._open(link, sink, nested)
+        if len(queue) >= self.settings.max_queued:
+            raise Overloaded(f"{self._running()} runs are running and {self._waiting()} are waiting")
         waiter = _Waiter(sink, asyncio.get_running_loop().create_future())
-        self._queue.append(waiter)
+        queue.append(waiter)
         try:
             return await waiter.slot
         except asyncio.CancelledError:
             if waiter.slot.cancelled():
                 with contextlib.suppress(ValueError):
-                    self._queue.remove(waiter)
+                    queue.remove(waiter)
             elif waiter.slot.exception() is None:
                 waiter.slot.result().release()
             raise
@@ -159,7 +170,7 @@ class Dispatcher:
             "layers": sorted(layers),
             "workers": len(links),
             "running": self._running() + self._fresh.running,
-            "queued": len(self._queue) + self._fresh.queued,
+            "queued": self._waiting() + self._fresh.queued,
             "mode": self._mode,
         }
 
@@ -292,14 +303,19 @@ class Dispatcher:
         if link.draining and link.load == 0 and link.gone is None:
             link.kill("the worker was replaced")
 
-    def _free_link(self) -> Link | None:
-        if self._running() >= self.settings.max_running:
+    def _free_link(self, nested: bool) -> Link | None:
+        taken = sum(link.nested for link in self._links)
+        if nested:
+            full = taken >= self.settings.max_nested
+        else:
+            full = self._running() - taken >= self.settings.max_running
+        if full:
             return None
         open_links = [link for link in self._links if link.gone is None and not link.draining]
         return min(open_links, key=lambda link: link.load, default=None)
 
-    def _open(self, link: Link, sink: Sink) -> Slot:
-        slot = link.open_slot(sink)
+    def _open(self, link: Link, sink: Sink, nested: bool) -> Slot:
+        slot = link.open_slot(sink, nested=nested)
         if link.runs_taken >= self.settings.recycle_after_runs and not link.worn:
             link.worn = True
             self._keep_up()
@@ -307,10 +323,14 @@ class Dispatcher:
 
     def _pump(self) -> None:
         """Give free places to those that wait."""
-        while self._queue and (link := self._free_link()) is not None:
-            waiter = self._queue.popleft()
-            if not waiter.slot.done():
-                waiter.slot.set_result(self._open(link, waiter.sink))
+        for nested, queue in self._queues.items():
+            while queue and (link := self._free_link(nested)) is not None:
+                waiter = queue.popleft()
+                if not waiter.slot.done():
+                    waiter.slot.set_result(self._open(link, waiter.sink, nested))
+
+    def _waiting(self) -> int:
+        return sum(len(queue) for queue in self._queues.values())
 
     def _running(self) -> int:
         return sum(link.load for link in self._links)

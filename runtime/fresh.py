@@ -15,6 +15,11 @@ from runtime.slot import Sink, Slot
 _log = structlog.get_logger("executor.dispatcher")
 
 
+def reserved(places: int) -> int:
+    """How many more places there are for runs that the holders of `places` wait for."""
+    return max(1, places // 4)
+
+
 class Sizes(Protocol):
     """What the pool needs of the settings."""
 
@@ -33,32 +38,39 @@ class Fresh:
         self.queued = 0
         self._spawn = spawn
         self._sizes = sizes
-        self._places = asyncio.Semaphore(sizes.max_fresh)
+        self._places = {
+            False: asyncio.Semaphore(sizes.max_fresh),
+            True: asyncio.Semaphore(reserved(sizes.max_fresh)),
+        }
+        self._nested: set[Link] = set()
+        """Workers of runs that another run waits for."""
         self._links: set[Link] = set()
         self._spare: asyncio.Task[Link] | None = None
         self._closing = False
 
-    async def acquire(self, sink: Sink) -> Slot:
-        """A slot in a fresh worker. Raises Overloaded when too many wait, or when no worker starts."""
+    async def acquire(self, sink: Sink, *, nested: bool = False) -> Slot:
+        """A slot in a fresh worker; `nested` as in `Dispatcher.acquire`. Raises Overloaded when too many wait, or when no worker starts."""
         if self.queued >= self._sizes.max_queued:
             raise Overloaded(f"{self.running} runs have workers of their own and {self.queued} are waiting")
         self.queued += 1
         try:
-            await self._places.acquire()
+            await self._places[nested].acquire()
         finally:
             self.queued -= 1
         try:
             link = await self._take()
         except BaseException as e:
-            self._places.release()
+            self._places[nested].release()
             if isinstance(e, (Died, OSError)):
                 _log.error("worker_not_started", reason=str(e))
                 raise Overloaded("no worker could be started") from None
             raise
         self.running += 1
+        if nested:
+            self._nested.add(link)
         link.freed = self._freed
         self._warm()
-        return link.open_slot(sink)
+        return link.open_slot(sink, nested=nested)
 
     async def renew(self) -> None:
         """Give up the worker that is kept warm, for it was started without something that runs now need."""
@@ -108,4 +120,6 @@ class Fresh:
     def _freed(self, link: Link) -> None:
         self.running -= 1
         link.kill("the run of this worker is over")
-        self._places.release()
+        nested = link in self._nested
+        self._nested.discard(link)
+        self._places[nested].release()

@@ -82,6 +82,7 @@ class Link(asyncio.Protocol):
         self._grace_s = grace_s
         self._splitter = Splitter()
         self._slots: dict[int, Slot] = {}
+        self._nested: set[int] = set()
         self._kept: OrderedDict[str, int] = OrderedDict()
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
@@ -129,17 +130,24 @@ class Link(asyncio.Protocol):
             raise
         return link
 
-    def open_slot(self, sink: Sink) -> Slot:
-        """A place for a run in this worker."""
+    def open_slot(self, sink: Sink, *, nested: bool = False) -> Slot:
+        """A place for a run in this worker. `nested`: another run waits for it."""
         self.runs_taken += 1
         slot = Slot(self, self.runs_taken, sink, self._grace_s)
         self._slots[slot.number] = slot
+        if nested:
+            self._nested.add(slot.number)
         return slot
 
     @property
     def load(self) -> int:
         """How many places are taken."""
         return len(self._slots)
+
+    @property
+    def nested(self) -> int:
+        """How many of them are taken by runs that others wait for."""
+        return len(self._nested)
 
     def send(self, frame: Start | Resume | Cancel | Keep) -> None:
         if self._transport is not None and self.gone is None:
@@ -158,6 +166,7 @@ class Link(asyncio.Protocol):
 
     def free(self, slot: Slot) -> None:
         if self._slots.pop(slot.number, None) is not None:
+            self._nested.discard(slot.number)
             self.freed(self)
 
     def cpu_s(self) -> float | None:

@@ -55,9 +55,17 @@ class PackageRuns:
         self._dispatcher, self._proxy, self._journal = dispatcher, proxy, journal
 
     async def run(
-        self, order: bytes, budgets: Budgets, context: CallContext, *, source: str = "", pages: Pages | None = None
+        self,
+        order: bytes,
+        budgets: Budgets,
+        context: CallContext,
+        *,
+        source: str = "",
+        pages: Pages | None = None,
+        nested: bool = False,
     ) -> Ran:
-        """Give an isolate `order` and see it through. Raises Overloaded when there is no place for it."""
+        """Give an isolate `order` and see it through. `nested`: another run waits for it. Raises Overloaded when there
+        is no place for it."""
         output = Output(budgets.log_bytes, budgets.result_bytes)
         text = source if pages is None else FROM + pages.key
         driver = Driver(Script(NODE, text, order, secrets.randbits(63), budgets), output, _Quiet())
@@ -68,7 +76,7 @@ class PackageRuns:
         ending: Ending | None = None
         try:
             while ending is None:
-                slot = await self._dispatcher.acquire(driver.frame)
+                slot = await self._dispatcher.acquire(driver.frame, nested=nested)
                 began = began or time.perf_counter()
                 try:
                     if pages is not None:

@@ -80,6 +80,8 @@ class Packages:
         """
         env, asked = _environment(call), _asked(call)
         await self._dispatcher.prepare(NODE)
+        # A script that calls the package keeps its place. A package calls none in turn: it has no tools.
+        nested = context.run_id is not None
         context = replace(context, run_id=f"run_{secrets.token_hex(16)}")
         key = self._key(call.package)
         image = await self._images.get(key)
@@ -96,14 +98,15 @@ class Packages:
             if before is not None:
                 budgets = _less(budgets, before)
         if image is not None and image.loaded.suits(env):
-            ran = await self._runs.run(_packed({"env": env, "call": asked}), budgets, context, pages=image.pages)
+            order = _packed({"env": env, "call": asked})
+            ran = await self._runs.run(order, budgets, context, pages=image.pages, nested=nested)
             return _result(context, ran, before, budgets, image.loaded)
         try:
             bundle = await self._bundle(call.package)
         except (Unresolved, TooLarge) as e:
             return _unloadable(context, str(e))
         order = _packed({"modules": dict(bundle.modules), "entry": bundle.entry, "env": env, "call": asked})
-        return _result(context, await self._runs.run(order, budgets, context), before, budgets)
+        return _result(context, await self._runs.run(order, budgets, context, nested=nested), before, budgets)
 
     async def _load(
         self, package: PackageSource, key: str, budgets: Budgets, context: CallContext
@@ -114,7 +117,9 @@ class Packages:
         except (Unresolved, TooLarge) as e:
             return None, None, _unloadable(context, str(e))
         order = _packed({"modules": dict(bundle.modules), "entry": bundle.entry, "env": {}})
-        ran = await self._runs.run(order, budgets._replace(result_bytes=STORED_RESULT_BYTES), context, source=TAKE)
+        roomy = budgets._replace(result_bytes=STORED_RESULT_BYTES)
+        # Whoever loads it, a call for which a script waits may wait for that.
+        ran = await self._runs.run(order, roomy, context, source=TAKE, nested=True)
         result, pages = _taken(ran)
         said = _said(result)
         if said is None or said.get("outcome") != "loaded":

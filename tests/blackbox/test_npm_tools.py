@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -63,8 +64,8 @@ export default say;
 
 
 @asynccontextmanager
-async def house(shelf: Shelf, folder: Path, home: Path | None = None) -> AsyncIterator[Executor]:
-    config = Config(workers=1, npm_registry=shelf.url, npm_cache=folder, allow_private=("127.0.0.1",))
+async def house(shelf: Shelf, folder: Path, home: Path | None = None, **more: Any) -> AsyncIterator[Executor]:
+    config = Config(workers=1, npm_registry=shelf.url, npm_cache=folder, allow_private=("127.0.0.1",), **more)
     async with Executor.open(home, config=config) as executor:
         yield executor
 
@@ -126,6 +127,49 @@ async def test_what_a_package_fetches_is_decided_as_its_callers_own_fetch(tmp_pa
         with pytest.raises(ToolError):
             await narrow.call("demo.org.main.reach", ask)
         assert [seen.method for seen in server.seen] == ["GET"]
+
+
+@pytest.mark.parametrize("isolation", ["shared", "run"])
+async def test_scripts_that_fill_every_place_still_get_what_they_ask_of_packages(
+    isolation: str, tmp_path: Path
+) -> None:
+    """A script keeps its place while it waits for a package, which runs in a place that no script can take."""
+    async with (
+        registry() as shelf,
+        house(shelf, tmp_path, max_running=1, max_fresh=1, isolation=isolation, max_queued=16) as ex,
+    ):
+        shelf.publish("demo", files={"index.js": TOOLS}, type="module")
+        await ex.add_npm("demo", "demo")
+        code = """const say = (text) => tools.demo.org.main.say({ text });
+        (await Promise.all([say(input.n + "a"), say(input.n + "b")])).map((one) => one.said)"""
+        count = 6 if isolation == "shared" else 2
+        runs = [ex.run(code, input={"n": str(n)}, budgets={"wall_ms": 60_000}) for n in range(count)]
+        answers = await asyncio.wait_for(asyncio.gather(*runs), 120)
+        assert [run.unwrap() for run in answers] == [[f"{n}a", f"{n}b"] for n in range(count)]
+
+
+async def test_a_script_does_not_wait_for_a_call_that_waits_for_its_place(tmp_path: Path) -> None:
+    """The package is first asked for by a call that has no place yet; the script that has the only one asks next."""
+    async with registry() as shelf, house(shelf, tmp_path, max_running=1) as ex:
+        shelf.publish("demo", files={"index.js": TOOLS}, type="module")
+        await ex.add_npm("demo", "demo")
+        begun, go = asyncio.Event(), asyncio.Event()
+
+        async def gate(args: Any) -> None:
+            begun.set()
+            await go.wait()
+
+        ex.tool("own.org.main.gate", gate, side_effect="read")
+        code = "await tools.own.org.main.gate({}); (await tools.demo.org.main.say({ text: 'x' })).said"
+        script = asyncio.create_task(ex.run(code, budgets={"wall_ms": 60_000}))
+        await asyncio.wait_for(begun.wait(), 60)
+        other = asyncio.create_task(ex.execute_tool("demo", "say", params={"text": "y"}))
+        async with asyncio.timeout(60):
+            while ex.health()["isolation"]["queued"] == 0:  # noqa: ASYNC110 - nothing tells of it
+                await asyncio.sleep(0.01)
+        go.set()
+        assert (await asyncio.wait_for(script, 90)).unwrap() == "x"
+        assert (await asyncio.wait_for(other, 90)).output["said"] == "y"
 
 
 async def test_a_package_stays_what_it_was_added_as_and_outlives_the_process(tmp_path: Path) -> None:
