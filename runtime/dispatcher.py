@@ -47,9 +47,10 @@ class DispatcherSettings:
 
     `threads` are for guest code that outlives its first slice, in each worker. `max_running` runs have a place at once,
     `max_queued` wait for one. With isolation `run` a run gets a fresh worker to itself, at most `max_fresh` at once.
-    Runs that another run waits for have places of their own, a quarter as many of each kind. A shared worker is replaced after `recycle_after_runs`. One that does not stop a run within `grace_ms` is killed.
-    `require` is the lowest acceptable level: `full`, `syscalls`, or `process` for any. `images` are guest modules by
-    language, those of the installation when None.
+    Runs that another run waits for have places of their own, a quarter as many of each kind. A shared one is replaced
+    after `recycle_after_runs`. One that does not stop a run within `grace_ms` is killed. `require` is the lowest
+    acceptable level: `full`, `syscalls`, or `process` for any. `images` are guest modules by language, those of the
+    installation when None.
     """
 
     workers: int = field(default_factory=lambda: max(1, min(4, os.cpu_count() or 1)))
@@ -305,11 +306,8 @@ class Dispatcher:
 
     def _free_link(self, nested: bool) -> Link | None:
         taken = sum(link.nested for link in self._links)
-        if nested:
-            full = taken >= self.settings.max_nested
-        else:
-            full = self._running() - taken >= self.settings.max_running
-        if full:
+        sizes = self.settings
+        if taken >= sizes.max_nested if nested else self._running() - taken >= sizes.max_running:
             return None
         open_links = [link for link in self._links if link.gone is None and not link.draining]
         return min(open_links, key=lambda link: link.load, default=None)

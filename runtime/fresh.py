@@ -49,7 +49,10 @@ class Fresh:
         self._closing = False
 
     async def acquire(self, sink: Sink, *, nested: bool = False) -> Slot:
-        """A slot in a fresh worker; `nested` as in `Dispatcher.acquire`. Raises Overloaded when too many wait, or when no worker starts."""
+        """A slot in a fresh worker; `nested` as in `Dispatcher.acquire`.
+
+        Raises Overloaded when too many wait, or when no worker starts.
+        """
         if self.queued >= self._sizes.max_queued:
             raise Overloaded(f"{self.running} runs have workers of their own and {self.queued} are waiting")
         self.queued += 1
