@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from catalog.kinds.openapi import OpenApi
+from catalog.kinds.openapi.integration import OpenApi
 from catalog.model import Tool
 
 _KINDS = (

@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
-from bridge.oauth import clients
+from bridge.oauth import part as signing
 from bridge.secrets.references import check_ref
 from bridge.wire.errors import InvalidRequest, ToolError
 from catalog.kinds import headers
-from catalog.kinds.openapi import security
 from catalog.model import Carrier, Connection, Diagnostic, Manifest, Placement
 from catalog.oauth import TOKEN
 from catalog.origin import LOCAL
@@ -42,7 +41,7 @@ _ACCEPTED: Final = {
     "env": {"type", "secret", "name", "value"},
     "scheme": {"type", "secret", "scheme", *_BASIC},
     "schemes": {"type", "schemes", "username"},
-    "oauth2": clients.KEYS,
+    "oauth2": signing.KEYS,
 }
 
 
@@ -66,16 +65,6 @@ def placements(manifest: Manifest, auth: Auth, secret: str | None) -> tuple[Plac
     return found
 
 
-def oauth_part(auth: Any, secret: str | None) -> dict[str, Any] | None:
-    """The part of an `auth` that `placements` accepted that is OAuth, with the connection's secret if it has none."""
-    parts = list(auth) if isinstance(auth, Sequence) and not isinstance(auth, str) else [auth]
-    for part in parts:
-        if part == "oauth2" or (isinstance(part, Mapping) and part.get("type") == "oauth2"):
-            facts = {} if isinstance(part, str) else {key: value for key, value in part.items() if value is not None}
-            return ({} if secret is None else {"secret": secret}) | facts
-    return None
-
-
 def references(auth: Any, secret: str | None) -> list[str]:
     """Every SecretRef that `auth` and `secret` name, whether or not they can be understood."""
     parts = list(auth) if isinstance(auth, Sequence) and not isinstance(auth, str) else [auth]
@@ -89,10 +78,13 @@ def references(auth: Any, secret: str | None) -> list[str]:
 
 
 def _by_document(manifest: Manifest, secret: str | None) -> tuple[Placement, ...]:
+    """The scheme that one secret satisfies when nobody names one: the first that the document asks for alone, else the
+    first that it declares."""
     if secret is None:
         return ()
-    names = security.placements(manifest.schemes, [tuple(one) for one in manifest.security or ()])
-    part: dict[str, Any] = {"type": "scheme", "scheme": names[0]} if names else {"type": "bearer"}
+    alone = [names[0] for names in manifest.security or () if len(names) == 1 and names[0] in manifest.schemes]
+    scheme = next(iter([*alone, *manifest.schemes]), None)
+    part: dict[str, Any] = {"type": "bearer"} if scheme is None else {"type": "scheme", "scheme": scheme}
     found = (_placed(manifest, part, secret),)
     _check_kind(manifest, found)
     return found
@@ -137,7 +129,7 @@ def _placed(manifest: Manifest, part: dict[str, Any], secret: str | None) -> Pla
     if kind == "scheme":
         return _scheme(manifest, part, secret)
     if kind == "oauth2":
-        return Placement(clients.scheme_of(part, manifest), "header", "Authorization", TOKEN, prefix="Bearer ")
+        return Placement(signing.scheme_of(part, manifest), "header", "Authorization", TOKEN, prefix="Bearer ")
     if kind == "bearer":
         return Placement("", "header", "Authorization", _reference(part, secret), prefix="Bearer ")
     field = _field(cast(Carrier, kind), part.get("name"))

@@ -1,30 +1,26 @@
-"""Single exchanges over httpx2: our headers and no others, nothing followed, no cookie kept, every answer bounded."""
+"""Single exchanges: our headers and no others, nothing followed, no cookie kept, every answer bounded."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from functools import lru_cache
-from http.cookiejar import CookieJar
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, NamedTuple
-
-import httpx2
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bridge.dial import Resolver, resolve, system_resolver, tls_context
 from bridge.egress import Grant
-from bridge.http1 import Received
+from bridge.orders import Order
 from bridge.own import Own
-from bridge.transport import ORDER, RECEIVED, TARGET, Order, Transport
 from bridge.wire.errors import ToolError
 from catalog.model import Cut
 from catalog.origin import Url
 
+if TYPE_CHECKING:
+    from bridge.exchanges import Exchanges
+
 USER_AGENT: Final = "executor"
 """Fixed, so that nothing about this host or version leaves with a request."""
-
-_BODY_METHODS: Final = frozenset({"POST", "PUT", "PATCH"})
-_origin: Final = lru_cache(1024)(httpx2.URL)
 
 
 class Answer(NamedTuple):
@@ -40,15 +36,23 @@ class Answer(NamedTuple):
 class Opened:
     """An answer that is still coming. Header names are lower case. Close it, however much of it was read."""
 
-    def __init__(self, status: int, headers: list[tuple[str, str]], reason: str, response: httpx2.Response) -> None:
+    def __init__(
+        self,
+        status: int,
+        headers: list[tuple[str, str]],
+        reason: str,
+        parts: AsyncGenerator[bytes],
+        close: Callable[[], Awaitable[None]],
+    ) -> None:
         self.status = status
         self.headers = headers
         self.reason = reason
-        self._response = response
+        self._parts = parts
+        self._close = close
 
     def parts(self) -> AsyncGenerator[bytes]:
         """The body. Raises ToolError when it ends too early."""
-        return self._response.aiter_raw()
+        return self._parts
 
     async def read(self, limit: int) -> bytes:
         """The body, or somewhat more than its first `limit` bytes where it is longer. Raises ToolError."""
@@ -61,7 +65,7 @@ class Opened:
         return bytes(data)
 
     async def close(self) -> None:
-        await self._response.aclose()
+        await self._close()
 
 
 class Client:
@@ -72,10 +76,16 @@ class Client:
     ) -> None:
         self._resolver = resolver or system_resolver
         self.own = Own()
-        self._transport = Transport(self._resolver, self.own, tls_context(ca_file), connections_per_host)
-        self._http = httpx2.AsyncClient(
-            transport=self._transport, trust_env=False, follow_redirects=False, timeout=None, cookies=NoCookies()
-        )
+        self._context = tls_context(ca_file)
+        self._per_host = connections_per_host
+
+    @cached_property
+    def exchanges(self) -> Exchanges:
+        """What sends, and what that stands on, imported when something is sent."""
+        from bridge.exchanges import Exchanges
+        from bridge.transport import Transport
+
+        return Exchanges(Transport(self._resolver, self.own, self._context, self._per_host))
 
     async def exchange(
         self,
@@ -95,12 +105,7 @@ class Client:
         method is sent again, once, when a kept connection turns out to have been closed.
         """
         order = Order(url, grant, limit, before_sending, deadline)
-        response = await self._http.send(_request(method, url, headers, body, order), stream=True)
-        # The body has been decoded within the limit, where httpx2 would do it without one.
-        data = b"".join([part async for part in response.aiter_raw()])
-        answered = [(name.decode("ascii"), value.decode("latin-1")) for name, value in response.headers.raw]
-        received: Received = response.extensions[RECEIVED]
-        return Answer(response.status_code, answered, data, received.reason, received.cut)
+        return await self.exchanges.whole(method, headers, body, order)
 
     async def open(
         self,
@@ -113,9 +118,7 @@ class Client:
     ) -> Opened:
         """One request, and its answer as it comes; whoever reads it counts. Raises ToolError."""
         order = Order(url, grant, 0, opened=True)
-        response = await self._http.send(_request(method, url, headers, body, order), stream=True)
-        answered = [(name.decode("ascii"), value.decode("latin-1")) for name, value in response.headers.raw]
-        return Opened(response.status_code, answered, response.extensions[RECEIVED].reason, response)
+        return await self.exchanges.opened(method, headers, body, order)
 
     async def vet(self, url: Url, grant: Grant) -> None:
         """Refuse a host whose addresses may not be reached, before anything is sent to it. A name that does not
@@ -128,29 +131,5 @@ class Client:
 
     async def close(self) -> None:
         """Close what is kept. An exchange that is under way ends as it would have, and its connection with it."""
-        await self._transport.aclose()
-
-
-def _request(
-    method: str, url: Url, headers: Sequence[tuple[str, str]], body: bytes | None, order: Order
-) -> httpx2.Request:
-    fields = [("host", url.netloc), ("accept-encoding", "identity"), *headers]
-    if all(name != "user-agent" for name, _ in headers):
-        fields.insert(1, ("user-agent", USER_AGENT))
-    if body is not None or method in _BODY_METHODS:
-        fields.append(("content-length", str(len(body or b""))))
-    # Given a stream and not built by the client, a request gets no header that is not in `fields`.
-    return httpx2.Request(
-        method,
-        _origin(url.origin),
-        headers=fields,
-        stream=httpx2.ByteStream(body or b""),
-        extensions={TARGET: url.target.encode("ascii"), ORDER: order},
-    )
-
-
-class NoCookies(CookieJar):
-    """A jar that reads no cookie and has none."""
-
-    def extract_cookies(self, response: Any, request: Any) -> None:
-        return
+        if "exchanges" in self.__dict__:
+            await self.exchanges.close()

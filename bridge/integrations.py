@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace as changed
 from typing import Any
 
@@ -11,11 +11,11 @@ import anyio
 import anyio.to_thread
 import structlog
 
-from bridge.accounts import Auth, oauth_part
+from bridge.accounts import Auth
 from bridge.adding import Adding, Given
 from bridge.kinds import ROOMS, Kinds
 from bridge.kinds.port import UNLISTED, Asked, Found, Means, PackageHost
-from bridge.oauth import clients
+from bridge.oauth.part import part_of
 from bridge.refresh import Accept, RefreshReport, awaiting, covers, describer, let_in, refreshed, widened
 from bridge.rules import Rules
 from bridge.wire.errors import Conflict, Forbidden, InvalidRequest, NotFound
@@ -29,13 +29,14 @@ _log = structlog.get_logger("executor.toolbox")
 
 
 class Integrations(Adding):
-    """The part of the toolbox that changes what there is. `packages` runs those of npm, once there is one."""
+    """The part of the toolbox that changes what there is. `packages` gives what runs those of npm,
+    once there is one."""
 
     def __init__(self, means: Means, catalog: CatalogStore, registry: Registry, rules: Rules) -> None:
         self.means = means
         self.connections = means.connections
         self.oauth = means.oauth
-        self.packages: PackageHost | None = None
+        self.packages: Callable[[], PackageHost] | None = None
         self.kinds = Kinds(self)
         self._catalog = catalog
         self._registry = registry
@@ -69,12 +70,14 @@ class Integrations(Adding):
         InvalidRequest, ImportFailed."""
         auth, secret = asked.auth, asked.secret
         account = self.connections.account(installed.manifest, (installed.name, *asked.place), auth, secret, probe)
-        part = oauth_part(auth, secret)
+        part = part_of(auth, secret)
         if part is None:
             return account
+        from bridge.oauth.clients import client_of
+
         private = self.oauth.private(installed)
         url = self.kinds[installed.kind].protected(installed.config) if installed.kind in ROOMS else ""
-        client = await clients.client_of(part, installed.manifest, self.oauth.servers, private, mcp=url)
+        client = await client_of(part, installed.manifest, self.oauth.servers, private, mcp=url)
         return changed(account, oauth=client)
 
     async def kept(self, asked: Asked) -> Connection | None:

@@ -12,7 +12,6 @@ import structlog
 from bridge.calls import ARGS_BYTES, CallContext
 from bridge.client import Answer, Client, Opened
 from bridge.egress import Gate, Grant, denied
-from bridge.oauth import remedies
 from bridge.oauth.accounts import OAuth
 from bridge.placement import Credential, place
 from bridge.secrets.ports import Secret, SecretMissing, SecretUnavailable
@@ -157,7 +156,7 @@ class Passage:
                     url,
                     answer.reason,
                     answer.cut,
-                    remedies.remedy(self._connection, answer.status, answer.headers),
+                    self._oauth.remedy(self._connection, answer.status, answer.headers),
                 )
             url = self._next(url, answer, seen)
         raise ToolError("upstream_error", f"{request.url.origin} redirects more than {MAX_REDIRECTS} times.")
@@ -184,7 +183,7 @@ class Passage:
 
     def remedy(self, answer: Opened) -> str:
         """What helps where the answer refuses the credential, "" where nothing is known to."""
-        return remedies.remedy(self._connection, answer.status, answer.headers)
+        return self._oauth.remedy(self._connection, answer.status, answer.headers)
 
     async def _patient(self, method: str, url: Url, headers: list[tuple[str, str]], body: bytes | None) -> Answer:
         repeat = 0 if self.repeatable or repeatable(method, headers) else MAX_REPEATS

@@ -23,7 +23,6 @@ from bridge.integrations import Integrations
 from bridge.kinds import ROOMS
 from bridge.kinds.port import Means
 from bridge.oauth.accounts import OAuth
-from bridge.oauth.clients import checked_scopes
 from bridge.outbound import Passage
 from bridge.policy import Approver, Effect, MemoryPolicies, Policy, PolicyStore
 from bridge.proxy import ToolProxy
@@ -170,6 +169,8 @@ class Toolbox(Integrations):
         left out, the person comes back to this server. `scopes` are asked for beside those that the account has. Raises
         NotFound, InvalidRequest, ToolError, Overloaded.
         """
+        from bridge.oauth.clients import checked_scopes
+
         account = await self.moved(self.connections.get(integration, scope, connection))
         private = self.oauth.private(self._existing(integration))
         return await self.oauth.flows.begin(

@@ -10,7 +10,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
-from typing import Final, NamedTuple
+from typing import Final
 
 import anyio
 import httpx2
@@ -18,6 +18,7 @@ import httpx2
 from bridge.dial import Resolver, dial
 from bridge.egress import Grant, denied
 from bridge.http1 import Connection, Received, Stale
+from bridge.orders import Order
 from bridge.own import Own
 from catalog.origin import Url
 
@@ -32,19 +33,6 @@ RECEIVED: Final = "executor.received"
 TARGET: Final = "target"
 
 _Key = tuple[Grant, str]
-
-
-class Order(NamedTuple):
-    """What the gate let pass, as the extension `ORDER` of the request that must be it. `limit` is in bytes of body;
-    `before_sending` runs when the connection stands and before a byte leaves; `deadline`, on the loop's clock, is when
-    the call ends, by other hands. `opened`: the body of the answer is read as it comes, by whoever asked."""
-
-    url: Url
-    grant: Grant
-    limit: int
-    before_sending: Callable[[], Awaitable[None]] | None = None
-    deadline: float | None = None
-    opened: bool = False
 
 
 class Transport(httpx2.AsyncBaseTransport):

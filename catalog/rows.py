@@ -18,10 +18,10 @@ from catalog.review import Review
 from catalog.store import ConnectionRow, IntegrationRow
 
 KINDS: Final = {
-    "openapi": ("catalog.kinds.openapi", "OpenApi"),
-    "graphql": ("catalog.kinds.graphql", "GraphQL"),
+    "openapi": ("catalog.kinds.openapi.integration", "OpenApi"),
+    "graphql": ("catalog.kinds.graphql.integration", "GraphQL"),
     "http": ("catalog.kinds.http", "Http"),
-    "mcp": ("catalog.kinds.mcp", "Mcp"),
+    "mcp": ("catalog.kinds.mcp.integration", "Mcp"),
     "npm": ("catalog.kinds.npm.integration", "Npm"),
 }
 """Where the kinds are that are stored; each is imported when there is one. Tools made of Python callables live as long

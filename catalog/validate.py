@@ -16,8 +16,6 @@ from typing import Any, Final
 import anyio
 import anyio.to_thread
 from anyio.lowlevel import RunVar
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
 
 from catalog.fitting import compiled
 from catalog.model import Schema
@@ -40,6 +38,14 @@ _TOO_MUCH: Final = "There is too much in the arguments to check it against the t
 _TOO_LATE: Final = "There was no time left to check the arguments against the tool's schema."
 _TOO_DEEP: Final = "The arguments are nested too deeply to be checked against the tool's schema."
 _one_at_a_time: RunVar[anyio.CapacityLimiter] = RunVar("checks_in_threads")
+
+
+class SchemaError(ValueError):
+    """Raised when a schema is not one; `message` says why."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
 
 
 class Check:
@@ -150,7 +156,7 @@ def checker(schema: Schema | None, definitions: Mapping[str, Schema], *, trusted
         return None
     whole = closed(schema, definitions)
     if trusted:
-        Draft202012Validator.check_schema(whole)
+        check_schema(whole)
     else:
         whole = bounded(whole)
         uncircled(whole)
@@ -162,6 +168,16 @@ def checker(schema: Schema | None, definitions: Mapping[str, Schema], *, trusted
         return Check(compiled(whole, strict=trusted), accepted)
     except Unusable as e:
         raise SchemaError(str(e)) from None
+
+
+def check_schema(schema: Schema) -> None:
+    """Raises SchemaError for what is no JSON Schema 2020-12."""
+    import jsonschema
+
+    try:
+        jsonschema.Draft202012Validator.check_schema(schema)
+    except jsonschema.SchemaError as e:
+        raise SchemaError(e.message) from None
 
 
 def unknown(key: Any, accepted: list[str], within: str = "") -> str:

@@ -4,34 +4,27 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
-
-import structlog
+from typing import TYPE_CHECKING, Any, Final
 
 import executor
-from bridge.npm.installer import Installer
-from bridge.npm.settings import NpmSettings
 from bridge.secrets.server import ServerSettings
 from bridge.toolbox import Toolbox, ToolboxSettings
 from bridge.wire.errors import ConfigError
 from catalog import semantic
-from catalog.kinds.npm.limits import Limits
 from catalog.ranking import Ranker
 from catalog.vectors import SqliteVectors
-from executor import npm_client, running
+from executor import running
 from executor.config import Config
 from executor.keys import Keyring
-from executor.packages import Packages
-from guest import images
-from runtime.direct import Direct
 from runtime.dispatcher import Dispatcher, DispatcherSettings
-from runtime.packages import Packages as Runner
 from runtime.runs import Runs
 from runtime.store.runs import Retention
 from runtime.store.store import Store
 
-_log = structlog.get_logger("executor.packages")
+if TYPE_CHECKING:
+    from executor.packages import Packages
 
 LANGUAGES: Final = ("typescript", "javascript", "python")
 
@@ -39,18 +32,27 @@ LANGUAGES: Final = ("typescript", "javascript", "python")
 class Parts:
     """What an Executor is made of. `close` ends the runs; leaving `assemble` ends everything."""
 
-    def __init__(self, store: Store, dispatcher: Dispatcher, toolbox: Toolbox, runs: Runs, packages: Packages) -> None:
-        self.packages = packages
+    def __init__(self, settings: Config, store: Store, dispatcher: Dispatcher, toolbox: Toolbox, runs: Runs) -> None:
+        self._settings = settings
         self.store = store
         self.dispatcher = dispatcher
         self.toolbox = toolbox
         self.runs = runs
         self.keys = Keyring(store.keys)
+        toolbox.packages = lambda: self.packages
+
+    @cached_property
+    def packages(self) -> Packages:
+        """What runs npm packages, imported when there is one to run."""
+        from executor import packaging
+
+        return packaging.packages(self._settings, self.store, self.dispatcher, self.toolbox)
 
     async def close(self) -> None:
         """Refuse new runs, cancel what runs, record it, stop the workers, close the store. Safe to call again."""
         await self.runs.close()
-        await self.packages.aclose()
+        if "packages" in self.__dict__:
+            await self.packages.aclose()
         await self.dispatcher.aclose()
         await self.toolbox.aclose()
         await self.store.close()
@@ -102,48 +104,13 @@ async def assemble(home: str | Path | None, config: Config | None, *, take_up: b
                 max_denials=settings.max_denials,
                 take_up=take_up,
             )
-            packages = _packages(settings, store, dispatcher, toolbox)
-            toolbox.packages = packages
-            parts = Parts(store, dispatcher, toolbox, runs, packages)
+            parts = Parts(settings, store, dispatcher, toolbox, runs)
             try:
                 yield parts
             finally:
                 await parts.close()
     finally:
         await store.close()
-
-
-def _packages(settings: Config, store: Store, dispatcher: Dispatcher, toolbox: Toolbox) -> Packages:
-    folder = settings.npm_cache or images.cache_dir() / "packages"
-    limits = Limits(
-        packed=settings.npm_packed_bytes,
-        unpacked=settings.npm_unpacked_bytes,
-        files=settings.npm_files,
-        packages=settings.npm_packages,
-    )
-
-    async def opened() -> Installer:
-        url = settings.npm_registry or await npm_client.registry(folder, images.cache_dir() / "tools")
-        return toolbox.installer(
-            NpmSettings(
-                registry=url,
-                folder=folder,
-                allow=settings.npm_allow,
-                deny=settings.npm_deny,
-                min_age_s=settings.npm_min_age_days * 86_400,
-                sha1=settings.npm_sha1,
-                timeout_s=settings.npm_timeout_s,
-                cache_bytes=settings.npm_cache_bytes,
-                limits=limits,
-            ),
-            lambda step: _log.info("package", step=step),
-        )
-
-    runner = Runner(dispatcher, toolbox.proxy, lambda: Direct(store.runs))
-    budgets = settings.budget_policy().resolve(
-        {"wall_ms": settings.package_wall_ms, "fuel": settings.package_fuel}, "node"
-    )
-    return Packages(opened, runner, budgets)
 
 
 def _retention(settings: Config) -> Retention:

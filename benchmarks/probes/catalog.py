@@ -13,7 +13,7 @@ from benchmarks.catalog_made import document, tools
 from benchmarks.measure import Figure, latency
 from catalog import semantic
 from catalog.describe import describe
-from catalog.kinds.openapi import OpenApi
+from catalog.kinds.openapi.integration import OpenApi
 from catalog.model import Tool
 from catalog.search import SearchIndex
 

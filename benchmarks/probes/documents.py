@@ -16,7 +16,7 @@ from benchmarks.documents import NoDocuments, folder, operations
 from benchmarks.measure import Figure, latency
 from bridge.wire.errors import ImportFailed
 from catalog.describe import describe
-from catalog.kinds.openapi import OpenApi
+from catalog.kinds.openapi.integration import OpenApi
 from catalog.model import Manifest, Tool
 
 PROBE = "documents"

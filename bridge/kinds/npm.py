@@ -28,15 +28,15 @@ class Packaged(Kind):
     def _host(self) -> PackageHost:
         if self.house.packages is None:
             raise ImportFailed("npm packages cannot be run here: nothing in this process runs them.")
-        return self.house.packages
+        return self.house.packages()
 
     def caller(self, installed: Installed, account: Connection) -> ToolCaller:
         """Calls the exports of an installed package, each within what its own caller may do."""
 
         async def call(passage: Passage, export: str, args: dict[str, Any]) -> dict[str, Any]:
-            packages = self.house.packages
-            if packages is None:
+            if self.house.packages is None:
                 raise ToolError("internal", "npm packages cannot be run here.")
+            packages = self.house.packages()
             await passage.announce()
             context = passage.context or CallContext()
             return {"value": await packages.call(lock_of(installed.config), export, args, context)}

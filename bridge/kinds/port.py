@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -91,7 +91,7 @@ class House(Protocol):
     """Where the integrations are, as their kinds see it."""
 
     means: Means
-    packages: PackageHost | None
+    packages: Callable[[], PackageHost] | None
 
     def installed(self, name: str) -> Installed | None: ...
 

@@ -16,7 +16,8 @@ from typing import Any, Final
 import anyio
 import httpx2
 
-from bridge.client import NoCookies, Opened
+from bridge.client import Opened
+from bridge.exchanges import NoCookies
 from bridge.http1 import too_large
 from bridge.mcp.errors import Lost
 from bridge.outbound import REDIRECTS, Passage

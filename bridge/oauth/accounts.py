@@ -4,30 +4,56 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from bridge.client import Client
 from bridge.egress import Gate, Named
-from bridge.oauth.flows import Flows
-from bridge.oauth.renewal import Renewal, sign_in
-from bridge.oauth.servers import Servers
-from bridge.oauth.tokens import Shelf, bound
 from bridge.secrets.local import LocalSecrets
 from bridge.secrets.ports import Secret
 from bridge.secrets.providers import Providers
 from catalog.model import Connection, Diagnostic
 from catalog.registry import Installed
 
+if TYPE_CHECKING:
+    from bridge.oauth.flows import Flows
+    from bridge.oauth.renewal import Renewal
+    from bridge.oauth.servers import Servers
+    from bridge.oauth.tokens import Shelf
+
 
 class OAuth:
-    """Close it when done."""
+    """Close it when done. Its parts are imported when an account needs them: most sign in nowhere."""
 
     def __init__(self, client: Client, gate: Gate, local: LocalSecrets, providers: Providers) -> None:
+        self._client = client
         self._gate = gate
-        self.servers = Servers(client, gate)
-        self.shelf = Shelf(local)
-        self._renewal = Renewal(self.shelf, self.servers, providers)
-        self.flows = Flows(self.shelf, self.servers, self._renewal)
+        self._local = local
+        self._providers = providers
+
+    @cached_property
+    def servers(self) -> Servers:
+        from bridge.oauth.servers import Servers
+
+        return Servers(self._client, self._gate)
+
+    @cached_property
+    def shelf(self) -> Shelf:
+        from bridge.oauth.tokens import Shelf
+
+        return Shelf(self._local)
+
+    @cached_property
+    def _renewal(self) -> Renewal:
+        from bridge.oauth.renewal import Renewal
+
+        return Renewal(self.shelf, self.servers, self._providers)
+
+    @cached_property
+    def flows(self) -> Flows:
+        from bridge.oauth.flows import Flows
+
+        return Flows(self.shelf, self.servers, self._renewal)
 
     async def token(self, account: Connection, private: Sequence[Named]) -> Secret:
         """See `Renewal.token`."""
@@ -37,13 +63,25 @@ class OAuth:
         """See `Renewal.instead`."""
         return await self._renewal.instead(account, private, refused)
 
+    def remedy(self, account: Connection, status: int, headers: Sequence[tuple[str, str]]) -> str:
+        """See `bridge.oauth.remedies.remedy`."""
+        if account.oauth is None:
+            return ""
+        from bridge.oauth.remedies import remedy
+
+        return remedy(account, status, headers)
+
     def private(self, installed: Installed) -> tuple[Named, ...]:
         """The private places that an integration's accounts may sign in at: those that it may reach itself."""
         return self._gate.grant((), installed.config.get("allow_private", ())).private
 
     def apart(self, before: Connection, after: Connection) -> bool:
         """Whether the tokens of the one are none of the other."""
-        return before.oauth is not None and (after.oauth is None or bound(before) != bound(after))
+        if before.oauth is None or after.oauth is None:
+            return before.oauth is not None
+        from bridge.oauth.tokens import bound
+
+        return bound(before) != bound(after)
 
     async def forget(self, account: Connection) -> None:
         """Forget the account's tokens."""
@@ -75,8 +113,11 @@ class OAuth:
             return []
         if (await self.state(account) or {}).get("signed_in"):
             return []
+        from bridge.oauth.renewal import sign_in
+
         return [Diagnostic("oauth", f"nobody has signed in to {account.label} yet: {sign_in(account)}")]
 
     async def close(self) -> None:
         """Wait for renewals that are under way."""
-        await self._renewal.close()
+        if "_renewal" in self.__dict__:
+            await self._renewal.close()

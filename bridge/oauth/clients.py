@@ -8,30 +8,13 @@ from typing import Any, Final
 from bridge.egress import Named
 from bridge.oauth import discovery
 from bridge.oauth.discovery import Metadata
+from bridge.oauth.part import scheme_of
 from bridge.oauth.servers import Greeting, Servers, endpoint
 from bridge.secrets.references import check_ref
 from bridge.wire.errors import InvalidRequest
 from catalog.model import Manifest
 from catalog.oauth import Flow, OAuthClient, TokenAuth, is_scope
 from catalog.origin import BadUrl, Reach, join_url, parse_url
-
-KEYS: Final = frozenset(
-    {
-        "type",
-        "secret",
-        "scheme",
-        "flow",
-        "issuer",
-        "authorization_url",
-        "token_url",
-        "client_id",
-        "scopes",
-        "token_auth",
-        "resource",
-        "parameters",
-    }
-)
-"""What auth of type oauth2 takes."""
 
 MANY_SCOPES: Final = 20
 """A document that declares more leaves it to the operator which of them to ask for."""
@@ -145,20 +128,6 @@ async def client_of(
         registration_url=registration,
         by_document=by_document,
     )
-
-
-def scheme_of(part: Mapping[str, Any], manifest: Manifest) -> str:
-    """The scheme of the document that `part` is about: the named one, else the only one that is OAuth, else "". Raises
-    InvalidRequest."""
-    known = [name for name, one in manifest.schemes.items() if "oauth" in one]
-    name = part.get("scheme")
-    if name is None:
-        return known[0] if len(known) == 1 else ""
-    if name not in known:
-        raise InvalidRequest(
-            f"The document has no OAuth scheme {str(name)[:80]!r}.", hint=f"It has: {', '.join(known) or 'none'}."
-        )
-    return str(name)
 
 
 def _declared(part: Mapping[str, Any], manifest: Manifest) -> Mapping[str, Any]:

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bridge.oauth.flows import Callback
 from bridge.wire.errors import Conflict, NotFound
 from executor import logs
 from executor.config import Config
@@ -87,6 +86,8 @@ class Embedded:
         )
 
     async def finish_authorization(self, came: dict[str, Any]) -> dict[str, Any]:
+        from bridge.oauth.flows import Callback
+
         return await self.toolbox.finish_authorization(Callback(**came), principal="cli")
 
     async def remove_connection(self, integration: str, scope: str, connection: str) -> None:

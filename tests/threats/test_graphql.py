@@ -10,7 +10,8 @@ import pytest
 from starlette.responses import JSONResponse
 
 from bridge.wire.errors import ExecutorError, ImportFailed
-from catalog.kinds.graphql import GraphQL, reader
+from catalog.kinds.graphql import reader
+from catalog.kinds.graphql.integration import GraphQL
 from executor import Executor, ToolError
 from tests.blackbox.graphql_tracker import SDL, TOKEN, Tracker, tracker_running
 

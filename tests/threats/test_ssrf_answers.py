@@ -64,7 +64,7 @@ async def _answer(raw: Any, *, limit: int = 5 * MIB) -> ToolError:
         grant = Grant((reach_of(url),), (parse_named("127.0.0.1"),))
         with pytest.raises(ToolError) as caught, anyio.fail_after(30):
             await client.exchange("GET", url, [], None, grant=grant, limit=limit)
-        assert client._transport._idle.get((grant, url.origin), []) == []
+        assert client.exchanges.transport._idle.get((grant, url.origin), []) == []
         await client.close()
         return caught.value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from catalog.kinds.openapi import OpenApi
+from catalog.kinds.openapi.integration import OpenApi
 from catalog.model import Manifest
 
 BASE = "https://api.test"

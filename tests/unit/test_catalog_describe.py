@@ -17,7 +17,7 @@ from strip_host import stripped
 from catalog.describe import MAX_DEPTH, brief, describe, describe_type
 from catalog.describe.ir import Builder
 from catalog.describe.typescript import callee, text
-from catalog.kinds.openapi import OpenApi
+from catalog.kinds.openapi.integration import OpenApi
 from catalog.model import Tool, ToolSpec
 from catalog.validate import checker
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.wire.errors import ImportFailed, ToolError
-from catalog.kinds.graphql import GraphQL, documents, limits, operations, selections
-from catalog.kinds.graphql.integration import head
+from catalog.kinds.graphql import documents, limits, operations, selections
+from catalog.kinds.graphql.integration import GraphQL, head
 from catalog.model import Manifest, ToolSpec
 from catalog.validate import checker
 from tests.blackbox.graphql_tracker import SDL

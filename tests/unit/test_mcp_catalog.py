@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog import address
-from catalog.kinds.mcp import Mcp, names, texts
-from catalog.kinds.mcp.integration import place
+from catalog.kinds.mcp import names, texts
+from catalog.kinds.mcp.integration import Mcp, place
 from catalog.kinds.mcp.listing import side_effect
 from catalog.model import Manifest
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from bridge.wire.errors import ImportFailed
-from catalog.kinds.openapi import OpenApi, bundle
+from catalog.kinds.openapi import bundle
+from catalog.kinds.openapi.integration import OpenApi
 from catalog.model import Manifest, ToolSpec
 from tests.unit.upstream import Seen, call, document, operation, parameter, redirect, response, toolbox, upstream
 

@@ -162,7 +162,7 @@ async def test_a_cookie_is_not_even_read() -> None:
         server.answers["/set"] = response({}, headers={"set-cookie": "sid=1; Path=/; Max-Age=99999999999999999999"})
         answer = await _exchange(server, "/set", client)
         assert dict(answer.headers)["set-cookie"].startswith("sid=1")
-        assert list(client._http.cookies.jar) == []
+        assert list(client.exchanges.http.cookies.jar) == []
         await _exchange(server, "/next", client)
         assert server.seen[1].header("cookie") is None
         await client.close()

@@ -100,11 +100,3 @@ def missing(security: Sequence[Requirement] | None, connection: Connection) -> l
         return []
     partial = [names for names in security if set(names) & held]
     return sorted(set(partial[0]) - held) if partial else []
-
-
-def placements(found: Mapping[str, Mapping[str, Any]], security: Sequence[Requirement] | None) -> list[str]:
-    """The schemes that one secret satisfies when the operator names none: the first that the document asks for."""
-    for names in security or ():
-        if len(names) == 1 and names[0] in found:
-            return [names[0]]
-    return list(found)[:1]
