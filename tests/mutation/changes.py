@@ -82,6 +82,9 @@ class _Finder:
                 yield self._instead(node, str(not value), "a flag turned")
             case ast.Constant(value=int(value)):
                 yield self._instead(node, str(value + 1), "a number one larger")
+            case ast.Return(value=ast.Constant(value=None | False)):
+                # Nothing would be the same to whoever asks whether it is true; a flag is turned above.
+                return
             case ast.Return(value=ast.expr() as value):
                 yield self._instead(value, "None", "nothing returned")
 

@@ -355,3 +355,65 @@ for name in ("executor", "catalog", "runtime.store", "bridge.egress"):
         print("refused")
 print(sys.argv[2], level([]))
 """
+
+
+def box(tmp_path: Path, *, entries: int = 3, most: int = 1 << 20) -> sealed.Sealed:
+    return sealed.Sealed(
+        "made", ".made", b"MADE", entries=entries, most_bytes=most, folder=tmp_path / "made", key_file=tmp_path / "k"
+    )
+
+
+def test_what_is_used_outlives_what_is_not(tmp_path: Path) -> None:
+    made = box(tmp_path)
+    for number, name in enumerate((b"old", b"used", b"new")):
+        made.put(name, name * 2)
+        for path in (tmp_path / "made").iterdir():
+            # Each is older than the next, by a clock that does not have to go on.
+            os.utime(path, (1000 + number, 1000 + number)) if path.stat().st_mtime > 1e6 else None
+    assert made.get(b"old") == b"oldold"
+    made.put(b"more", b"")
+    assert [made.get(name) for name in (b"old", b"used", b"new", b"more")] == [b"oldold", None, b"newnew", b""]
+
+
+def test_entries_have_a_bound_in_bytes_and_the_newest_is_kept_whatever_its_size(tmp_path: Path) -> None:
+    made = box(tmp_path, entries=100, most=1000)
+    made.put(b"a", b"x" * 300)
+    made.put(b"b", b"x" * 300)
+    assert made.get(b"a") is not None
+    made.put(b"c", b"x" * 5000)
+    assert [made.get(name) is not None for name in (b"a", b"b", b"c")] == [False, False, True]
+
+
+def test_a_full_disk_costs_time_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = box(tmp_path)
+    made.put(b"a", b"1")
+
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sealed, "_write_new", full)
+    made.put(b"b", b"2")
+    assert (made.get(b"a"), made.get(b"b")) == (b"1", None)
+
+
+def test_a_folder_in_the_place_of_an_entry_makes_room_for_it(tmp_path: Path) -> None:
+    made = box(tmp_path)
+    made.put(b"a", b"1")
+    [path] = (tmp_path / "made").iterdir()
+    path.unlink()
+    path.mkdir()
+    assert made.get(b"a") is None
+    made.put(b"a", b"2")
+    assert made.get(b"a") == b"2"
+
+
+@pytest.mark.parametrize("mode", [0o622, 0o602, 0o620], ids=oct)
+def test_an_entry_that_others_may_write_is_refused(tmp_path: Path, mode: int) -> None:
+    """PER-11."""
+    made = box(tmp_path)
+    made.put(b"a", b"1")
+    [path] = (tmp_path / "made").iterdir()
+    path.chmod(mode)
+    assert made.get(b"a") is None
+    path.chmod(0o600)
+    assert made.get(b"a") == b"1"

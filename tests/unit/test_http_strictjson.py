@@ -92,3 +92,32 @@ def test_a_key_that_repeats_is_refused_however_it_is_spelt(text: bytes) -> None:
     """HTTP-02"""
     with pytest.raises(NotJson, match="twice"):
         loads(text)
+
+
+def test_the_key_that_repeats_is_the_one_that_is_named() -> None:
+    with pytest.raises(NotJson, match="'b'"):
+        loads(b'{"a": 1, "b": 1, "c": 1, "b": 2, "d": 1}')
+
+
+@pytest.mark.parametrize("values", [50, 51])
+@pytest.mark.parametrize("shape", [b"[%s]", b"[[%s]]", b'{"k": [%s]}'])
+def test_values_are_counted_exactly_and_not_within_strings(values: int, shape: bytes) -> None:
+    """HTTP-03"""
+    commas = values - shape.count(b"[") - shape.count(b"{")
+    body = shape % b",".join([b'"[{,"'] * (commas + 1))
+    if values > 50:
+        with pytest.raises(PayloadTooLarge) as caught:
+            loads(body, max_nodes=50)
+        assert caught.value.details == {"limit": 50}
+    else:
+        assert loads(body, max_nodes=50) == json.loads(body)
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b" \t\r\n", b"\xff", b'"\xc3"', b"NaN", b"[Infinity]", b"-Infinity", b"{", b"1 2"]
+)
+def test_what_is_no_json_says_so(text: bytes) -> None:
+    """HTTP-02"""
+    with pytest.raises(NotJson) as caught:
+        loads(text)
+    assert str(caught.value)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bridge.wire.errors import Conflict, InvalidRequest, NotFound, Unauthorized
 from executor.http.answers import TooManyRequests
 from executor.http.auth import BURST, Doorkeeper
-from executor.keys import REFRESH_S, Keyring
+from executor.keys import REFRESH_S, USE_RECORDED_EVERY_S, Keyring
 from runtime.store.keys import Keys
 from runtime.store.sqlite import Database
 
@@ -127,4 +128,89 @@ async def test_a_lent_key_is_good_for_this_process_and_stored_nowhere() -> None:
     assert row.id == "console"
     assert await keyring.list() == []
     assert await Keyring(Keys(database)).find(key.encode()) is None
+    await database.close()
+
+
+async def test_a_key_has_an_access_and_with_a_toolkit_only_that_of_running() -> None:
+    database = await Database.open(None)
+    keyring = Keyring(Keys(database))
+    made = [
+        (await keyring.create(f"k{number}", access=access, toolkit=toolkit))[0]
+        for number, (access, toolkit) in enumerate([(None, None), ("read", None), (None, "kit"), ("run", "kit")])
+    ]
+    assert [(row.access, row.toolkit) for row in made] == [
+        *(("full", None), ("read", None)),
+        *(("run", "kit"), ("run", "kit")),
+    ]
+    kept = {row.id: (row.access, row.toolkit) for row in await keyring.list()}
+    assert kept == {row.id: (row.access, row.toolkit) for row in made}
+    wrong: list[tuple[object, str | None]] = [("all", None), ("Full", None), ("full", "kit"), ("read", "kit")]
+    for access, toolkit in wrong:
+        with pytest.raises(InvalidRequest):
+            await keyring.create("other", access=access, toolkit=toolkit)  # type: ignore[arg-type]
+    assert len(await keyring.list()) == len(made)
+    await database.close()
+
+
+async def test_names_differ_and_any_other_is_free() -> None:
+    database = await Database.open(None)
+    keyring = Keyring(Keys(database))
+    rows = [(await keyring.create(name))[0] for name in ("a", "b")]
+    with pytest.raises(Conflict):
+        await keyring.create("b")
+    gone = await keyring.revoke(rows[0].id)
+    assert (gone.id, gone.name) == (rows[0].id, "a")
+    assert gone.revoked_at is not None
+    assert {row.name: row.revoked_at is None for row in await keyring.list()} == {"a": False, "b": True}
+    await database.close()
+
+
+async def test_a_revoked_key_is_refused_here_at_once() -> None:
+    database = await Database.open(None)
+    keyring = Keyring(Keys(database), clock=Clock())
+    row, key = await keyring.create("a")
+    assert await keyring.find(key.encode()) is not None
+    await keyring.revoke(row.name)
+    assert await keyring.find(key.encode()) is None
+    await database.close()
+
+
+async def test_the_use_of_a_key_is_noted_now_and_then_and_that_of_a_lent_one_never() -> None:
+    noted: list[str] = []
+
+    class Noting(Keys):
+        async def mark_key_used(self, id: str, used_at: float) -> None:
+            noted.append(id)
+            await super().mark_key_used(id, used_at)
+
+    database, clock = await Database.open(None), Clock()
+    clock.now = 0.0
+    keyring = Keyring(Noting(database), clock=clock)
+    row, key = await keyring.create("a")
+    other, second = await keyring.create("b")
+    lent = keyring.lend("console")
+    for seconds, times in ((0.0, 1), (USE_RECORDED_EVERY_S - 1, 1), (USE_RECORDED_EVERY_S, 2), (1e6, 3)):
+        clock.now = seconds
+        for one in (key, key, lent):
+            assert await keyring.find(one.encode()) is not None
+        assert noted == [row.id] * times
+    assert await keyring.find(second.encode()) is not None
+    assert noted[-1] == other.id
+    await database.close()
+
+
+async def test_keys_are_read_again_after_a_second_and_not_before() -> None:
+    reads: list[None] = []
+
+    class Counting(Keys):
+        async def list_keys(self) -> Any:
+            reads.append(None)
+            return await super().list_keys()
+
+    database, clock = await Database.open(None), Clock()
+    keyring = Keyring(Counting(database), clock=clock)
+    for seconds, times in ((0.0, 1), (REFRESH_S * 0.9, 1), (REFRESH_S, 2)):
+        clock.now = 1000 + seconds
+        await keyring.find(b"exk_" + b"A" * 43)
+        assert len(reads) == times
     await database.close()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.glob import Glob
+from bridge.glob import MAX_PATTERN, Glob
 from bridge.policy import DEFAULTS, SEVERITY, Policy, Rule, decide, new_rule, read_rule
 from bridge.toolbox import Toolbox
 from bridge.wire.errors import ConfigError, InvalidRequest, ToolError
@@ -250,3 +250,17 @@ async def test_a_stored_rule_that_cannot_be_read_keeps_the_toolbox_from_opening(
     with pytest.raises(ConfigError, match="cannot be read"):
         async with Toolbox(policies=Store()):  # type: ignore[arg-type]
             pass
+
+
+def test_the_longest_pattern_is_one() -> None:
+    assert Glob("x" * MAX_PATTERN).matches("x" * MAX_PATTERN)
+    with pytest.raises(InvalidRequest):
+        Glob("x" * (MAX_PATTERN + 1))
+
+
+def test_a_reason_names_scopes_only_where_several_spoke() -> None:
+    one, other = rule("shop", "*", "block"), rule("shop", "*", "approve", "user")
+    assert "scopes" not in decide(tool(), [one]).reason
+    assert decide(tool(scope="user"), [one, other]).reason.endswith(", the strictest of the scopes")
+    another = new_rule("shop", "*", "require_approval", scope="org", approver="another")
+    assert decide(tool(), [another]).reason.endswith(", by another person than the one who asks")

@@ -4,6 +4,7 @@ import contextlib
 import math
 import struct
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import msgpack
@@ -151,3 +152,26 @@ def test_numbers_that_json_lacks_are_refused_at_the_json_doors() -> None:
         codec.check({"mean": math.nan}, json=True)
     assert refused.value.path == "$.mean"
     codec.check({"mean": math.nan})
+
+
+@pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: {"k": inner}, lambda inner: ("x", inner)])
+@pytest.mark.parametrize("measured", [True, False], ids=["with its bytes", "without"])
+def test_depth_is_counted_whatever_the_value_is_made_of(wrap: Callable[[Any], Any], measured: bool) -> None:
+    value: Any = 1
+    for depth in range(1, codec.VALUE_DEPTH + 3):
+        value = wrap(value)
+        data = msgpack.packb(value) if measured else None
+        assert codec.too_deep(value, data) == (depth > codec.VALUE_DEPTH), depth
+
+
+def test_a_wide_value_is_not_deep() -> None:
+    value = [[{"a": [1]}, {}, "x" * 300]] * 300
+    assert not codec.too_deep(value, msgpack.packb(value))
+    assert not codec.too_deep("x")
+
+
+def test_a_value_that_says_it_was_parsed_is_still_looked_at_where_it_cannot_be_written() -> None:
+    with pytest.raises(Unserializable, match="a"):
+        codec.encode({"a": 2**70}, parsed=True)
+    with pytest.raises(Unserializable):
+        codec.encode([object()], parsed=True)

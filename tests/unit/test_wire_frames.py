@@ -101,3 +101,29 @@ def test_the_worker_refuses_what_is_not_a_frame() -> None:
     for bad in (b"", b"\x01", b"\x92\x01\x02", b"\x93\x02\x01\x00", b"\xc1"):
         with pytest.raises(FrameError):
             frames.unpack(bad)
+
+
+def test_a_frame_of_exactly_the_limit_is_sent_and_cut() -> None:
+    head = len(msgpack.packb([b"x" * (1 << 20)])) - (1 << 20)
+    exact = frames.pack([b"x" * (frames.MAX_FRAME - head)])
+    assert len(exact) == frames.MAX_FRAME + 4
+    assert [len(one) for one in frames.Splitter().feed(exact)] == [frames.MAX_FRAME]
+    with pytest.raises(FrameError):
+        frames.pack([b"x" * (frames.MAX_FRAME - head + 1)])
+
+
+def test_the_least_that_the_worker_reads_has_three_fields() -> None:
+    assert frames.unpack(msgpack.packb([frames.VERSION, 1, 2])) == [frames.VERSION, 1, 2]
+    for wrong in ([frames.VERSION, 1], [frames.VERSION + 1, 1, 2], {"a": 1}, b"x", None):
+        with pytest.raises(FrameError):
+            frames.unpack(msgpack.packb(wrong))
+
+
+@pytest.mark.parametrize("limit", [1, 10])
+def test_a_splitter_keeps_its_own_limit(limit: int) -> None:
+    fits = frames.LENGTH.pack(limit) + b"x" * limit
+    assert frames.Splitter(limit).feed(fits + fits) == [b"x" * limit] * 2
+    assert frames.Splitter(limit).feed(fits) == [b"x" * limit]
+    for chunks in ([frames.LENGTH.pack(limit + 1) + b"x" * (limit + 1)], [fits + frames.LENGTH.pack(limit + 1)]):
+        with pytest.raises(FrameError):
+            [frames.Splitter(limit).feed(chunk) for chunk in chunks]
