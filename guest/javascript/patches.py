@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from guest.javascript.contexts import CONTEXTS
 from guest.javascript.positions import POSITIONS
 
 _DISPATCH = (
@@ -231,6 +232,7 @@ PATCHES: Final[dict[str, list[tuple[str, str]]]] = {
         _NONE_FULFILLED,
         _UNEXPECTED_END,
         _KEEP_ARENA,
+        *CONTEXTS,
         *POSITIONS,
     ],
 }

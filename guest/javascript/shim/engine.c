@@ -367,6 +367,23 @@ JSValue engine_evaluate_module(JSContext *ctx, JSModuleDef *module) {
     return JS_EvalFunction(ctx, JS_NewModuleValue(ctx, module));
 }
 
+static JSValue engine_async_context = JS_UNDEFINED;
+
+static JSValue engine_enter_context(JSValueConst context) {
+    JSValue before = engine_async_context;
+    engine_async_context = js_dup(context);
+    return before;
+}
+
+static void engine_leave_context(JSContext *ctx, JSValue before) {
+    JS_FreeValue(ctx, engine_async_context);
+    engine_async_context = before;
+}
+
+JSValue engine_context(void) { return js_dup(engine_async_context); }
+
+void engine_set_context(JSContext *ctx, JSValueConst context) { engine_leave_context(ctx, js_dup(context)); }
+
 uint64_t engine_random_state(JSContext *ctx) { return ctx->random_state; }
 
 bool engine_is_stack_error(JSValueConst value) { return JS_IsObject(value) && same(value, stack_error); }

@@ -107,6 +107,10 @@ void engine_seed(JSContext *ctx, uint64_t seed);
 /* The state of Math.random: it changes with every number that is drawn. */
 uint64_t engine_random_state(JSContext *ctx);
 
+/* The value that follows what is begun under it, through `then` and `await` (owned); undefined at first. */
+JSValue engine_context(void);
+void engine_set_context(JSContext *ctx, JSValueConst context);
+
 /* From here on code may import what the runtime's module loader knows. */
 void engine_allow_modules(void);
 /* A module by its id, loaded with everything that it imports, not evaluated; NULL with an exception. */

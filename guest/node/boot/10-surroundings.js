@@ -3,6 +3,24 @@ for (const name of ["tools", "emit", "ToolError", "input"]) delete globalThis[na
 
 const provide = (values) => { for (const name of keys(values)) hidden(globalThis, name, values[name]); };
 
+const { apply } = Reflect;
+// What is called later runs under the stores (node:async_hooks) of the moment at which that was asked for.
+const within = (context, callback, self, args) => {
+  const before = natives.context();
+  natives.setContext(context);
+  try {
+    return apply(callback, self, args);
+  } finally {
+    natives.setContext(before);
+  }
+};
+const bound = (callback) => {
+  const context = natives.context();
+  if (context === undefined || typeof callback !== "function") return callback;
+  return function (...args) { return within(context, callback, this, args); };
+};
+assign(house, { within, bound });
+
 const setOnce = globalThis.setTimeout;
 const setOften = globalThis.setInterval;
 const clearOne = globalThis.clearTimeout;
@@ -11,7 +29,8 @@ class Timeout {
   #id;
   #again;
   constructor(set, callback, delay, args) {
-    this.#again = () => set(callback, delay, ...args);
+    const called = bound(callback);
+    this.#again = () => set(called, delay, ...args);
     this.#id = this.#again();
   }
   ref() { return this; }
@@ -32,8 +51,10 @@ class Timeout {
 class Immediate extends Timeout {}
 const clearAny = (timer) => clearOne(typeof timer === "object" && timer !== null ? Number(timer) : typeof timer === "string" ? Number(timer) : timer);
 
+const enqueue = globalThis.queueMicrotask;
 provide({
   global: globalThis,
+  queueMicrotask(callback) { enqueue(bound(callback)); },
   setTimeout(callback, delay, ...args) { return new Timeout(setOnce, callback, delay, args); },
   setInterval(callback, delay, ...args) { return new Timeout(setOften, callback, delay, args); },
   setImmediate(callback, ...args) { return new Immediate(setOnce, callback, 0, args); },
@@ -139,13 +160,30 @@ hidden(globalThis, "Atomics", {
     if (before === expected) array[index] = value;
     return before;
   },
-  isLockFree: () => true, notify: () => 0, wait() { throw unavailable("Atomics.wait"); },
+  isLockFree: () => true, notify: () => 0,
+  wait(array, index, value, timeout = Infinity) {
+    if (array[index] !== value) return "not-equal";
+    if (timeout === Infinity) throw unavailable("Atomics.wait without a timeout");
+    return "timed-out";
+  },
 });
-// There is none to be had; its prototype is what packages look at when they load.
-hidden(globalThis, "SharedArrayBuffer", class SharedArrayBuffer {
-  constructor() { throw unavailable("SharedArrayBuffer"); }
-  get byteLength() { throw new TypeError("not a SharedArrayBuffer"); }
-  get growable() { throw new TypeError("not a SharedArrayBuffer"); }
+// A buffer that is shared with nobody, for there is one agent; its accessors refuse other buffers, as packages expect.
+const lengthOf = Object.getOwnPropertyDescriptor(ArrayBuffer.prototype, "byteLength").get;
+const sharedOnes = new WeakSet();
+hidden(globalThis, "SharedArrayBuffer", class SharedArrayBuffer extends ArrayBuffer {
+  constructor(length) {
+    super(length);
+    sharedOnes.add(this);
+  }
+  get byteLength() {
+    if (!sharedOnes.has(this)) throw new TypeError("not a SharedArrayBuffer");
+    return apply(lengthOf, this, []);
+  }
+  get growable() {
+    if (!sharedOnes.has(this)) throw new TypeError("not a SharedArrayBuffer");
+    return false;
+  }
+  get [Symbol.toStringTag]() { return "SharedArrayBuffer"; }
 });
 if (globalThis.FinalizationRegistry === undefined)
   hidden(globalThis, "FinalizationRegistry", class FinalizationRegistry {

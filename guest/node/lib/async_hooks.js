@@ -1,36 +1,44 @@
-// AsyncLocalStorage holds for what runs within `run`, and for the promises and timers that begin there, as far as the
-// store's value is taken up again by hand: the engine has no hook where a promise goes on.
+// The stores of a moment are a map that is never changed, only replaced: the engine keeps the one at which `then`, `await`,
+// a timer or a task was asked for, and has it back in place when that goes on.
+const storesWith = (storage, store) => new Map(natives.context()).set(storage, store);
+
 class AsyncLocalStorage {
-  #store;
-  run(store, callback, ...args) {
-    const before = this.#store;
-    this.#store = store;
-    let result;
-    try {
-      result = callback(...args);
-    } catch (error) {
-      this.#store = before;
-      throw error;
-    }
-    if (typeof result?.then === "function") return result.then((value) => { this.#store = before; return value; }, (error) => { this.#store = before; throw error; });
-    this.#store = before;
-    return result;
+  #defaultValue;
+  constructor(options) {
+    this.#defaultValue = options?.defaultValue;
+    this.name = options?.name ?? "";
   }
-  exit(callback, ...args) { return this.run(undefined, callback, ...args); }
-  getStore() { return this.#store; }
-  enterWith(store) { this.#store = store; }
-  disable() { this.#store = undefined; }
-  static bind(callback) { return callback; }
-  static snapshot() { return (callback, ...args) => callback(...args); }
+  run(store, callback, ...args) { return house.within(storesWith(this, store), callback, undefined, args); }
+  exit(callback, ...args) { return house.within(this.#without(), callback, undefined, args); }
+  getStore() {
+    const stores = natives.context();
+    return stores?.has(this) ? stores.get(this) : this.#defaultValue;
+  }
+  enterWith(store) { natives.setContext(storesWith(this, store)); }
+  disable() { natives.setContext(this.#without()); }
+  #without() {
+    const stores = new Map(natives.context());
+    stores.delete(this);
+    return stores.size ? stores : undefined;
+  }
+  static bind(callback) { return new AsyncResource("bound").bind(callback); }
+  static snapshot() {
+    const stores = natives.context();
+    return (callback, ...args) => house.within(stores, callback, undefined, args);
+  }
 }
 class AsyncResource {
+  #stores = natives.context();
   constructor(type) { this.type = type; }
-  runInAsyncScope(callback, self, ...args) { return callback.apply(self, args); }
+  runInAsyncScope(callback, self, ...args) { return house.within(this.#stores, callback, self, args); }
   emitDestroy() { return this; }
   asyncId() { return 1; }
   triggerAsyncId() { return 0; }
-  bind(callback) { return callback; }
-  static bind(callback) { return callback; }
+  bind(callback, self) {
+    const resource = this;
+    return function (...args) { return resource.runInAsyncScope(callback, self ?? this, ...args); };
+  }
+  static bind(callback, type, self) { return new AsyncResource(type).bind(callback, self); }
 }
 module.exports = {
   AsyncLocalStorage, AsyncResource, createHook: () => ({ enable() { return this; }, disable() { return this; } }), executionAsyncId: () => 1, triggerAsyncId: () => 0,

@@ -177,6 +177,19 @@ static JSValue native_traces(JSContext *ctx, JSValueConst this_value, int argc, 
     return pair;
 }
 
+/* natives.context() -> the value that follows what is begun under it */
+static JSValue native_context(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv) {
+    (void)ctx, (void)this_value, (void)argc, (void)argv;
+    return engine_context();
+}
+
+/* natives.setContext(value) */
+static JSValue native_set_context(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv) {
+    (void)this_value, (void)argc;
+    engine_set_context(ctx, argv[0]);
+    return JS_UNDEFINED;
+}
+
 int digest_install(JSContext *ctx, JSValueConst natives);
 int inflate_install(JSContext *ctx, JSValueConst natives);
 
@@ -186,6 +199,8 @@ int extra_install(JSContext *ctx, JSValueConst natives) {
     JS_SetPropertyStr(ctx, natives, "peek", JS_NewCFunction(ctx, native_peek, "", 1));
     JS_SetPropertyStr(ctx, natives, "begin", JS_NewCFunction(ctx, native_begin, "", 0));
     JS_SetPropertyStr(ctx, natives, "traces", JS_NewCFunction(ctx, native_traces, "", 0));
+    JS_SetPropertyStr(ctx, natives, "context", JS_NewCFunction(ctx, native_context, "", 0));
+    JS_SetPropertyStr(ctx, natives, "setContext", JS_NewCFunction(ctx, native_set_context, "", 1));
     natives_kept = JS_DupValue(ctx, natives);
     return digest_install(ctx, natives) || inflate_install(ctx, natives);
 }
