@@ -40,6 +40,7 @@ class CallRecord:
     `outcome` is `decided` until the call is about to leave, then `sending`, and at the end `done`, `failed`, or
     `unknown` where it was sent and no answer came. `code` is the ToolError's, `status` the last HTTP status.
     `idempotent`: it may be made again when nobody knows what became of it.
+    `answered` is the interaction whose answer has left with it, where its server asked a person something.
     `started_at` is wall-clock time in seconds, `duration_ms` is measured on a monotonic clock.
     """
 
@@ -57,6 +58,7 @@ class CallRecord:
     sent: bool = False
     status: int | None = None
     idempotent: bool = False
+    answered: str | None = None
 
 
 class CallOutcome(NamedTuple):

@@ -55,7 +55,7 @@ class Deadline:
     call would pay.
     """
 
-    __slots__ = ("_all", "_pending", "_task", "passed", "when")
+    __slots__ = ("_all", "_left", "_pending", "_task", "passed", "when")
 
     def __init__(self, all: Deadlines, when: float) -> None:
         self.passed = False
@@ -78,6 +78,18 @@ class Deadline:
             return False
         others = self._task.uncancel() > self._pending
         return not others and kind is not None and issubclass(kind, asyncio.CancelledError)
+
+    def stop(self) -> None:
+        """Let the time stand still."""
+        self._left = self.when - self._task.get_loop().time()
+        self._all.discard(self)
+
+    def go_on(self) -> float:
+        """When it ends now, with what was left when it was stopped."""
+        loop = self._task.get_loop()
+        self.when = loop.time() + self._left
+        self._all.add(self, loop)
+        return self.when
 
     def pass_(self) -> None:
         """The time is over: end what the block awaits."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 import anyio
 import structlog
 
+from bridge.asking import Put, Resumed
 from bridge.calls import ARGS_BYTES, CallContext
 from bridge.client import Answer, Client, Opened
 from bridge.egress import Gate, Grant, denied
@@ -90,6 +91,10 @@ class Passage:
         """Whose call it is, and within which bounds."""
         self.deadline: float | None = None
         """When the call ends, on the loop's clock; whoever makes it sets this and ends it."""
+        self.put: Put | None = None
+        """Asks a person what the server asks in the middle of the call; None where nobody can wait for that."""
+        self.resumed: Resumed | None = None
+        """The question that the call goes on from, and its answer."""
         self.body_limit = written_limit(ARGS_BYTES)
         """Bytes that a request's body may have. Whoever makes the call sets this by the size of its arguments."""
 

@@ -15,6 +15,7 @@ import structlog
 
 from bridge.acting import acting, strictest
 from bridge.approvals import Ask, Binder, NeedsApproval
+from bridge.asking import Asks, Question, Reply, Resumed, untimed
 from bridge.calls import CallContext, CallJournal, CallOutcome, CallRecord, Door
 from bridge.deadline import Deadlines
 from bridge.discovery import Discovery
@@ -88,12 +89,16 @@ class ToolProxy:
         call_id: int | None = None,
         waits: bool = False,
         approved: str | None = None,
+        asks: Asks | None = None,
+        resumed: Resumed | None = None,
     ) -> CallOutcome:
         """Call the tool at `path` with `args` (an object, or None for none).
 
         `args_size` is the arguments' size in msgpack where the caller knows it; `call_id` the number of the record.
         A call that a person must allow raises NeedsApproval where the caller `waits` for one, without a word to the
-        journal; `approved` is the binding of the ask that a person said yes to. Raises ToolError, with its `path`;
+        journal; `approved` is the binding of the ask that a person said yes to. What the tool's server asks a person in
+        the middle of the call goes to `asks`, without which it fails; `resumed` is an answer that it goes on with,
+        where it was asked before. Raises ToolError, with its `path`;
         anything unforeseen is ToolError("internal") with a correlation id, its cause in the log alone.
         """
         record = CallRecord(
@@ -103,7 +108,9 @@ class ToolProxy:
         )
         began = time.perf_counter()
         try:
-            outcome = await self._call(ctx, path, args, meta, journal, args_size, record, waits, approved)
+            outcome = await self._call(
+                ctx, path, args, meta, journal, args_size, record, waits, approved, asks, resumed
+            )
             record.outcome = "done"
             return outcome
         except NeedsApproval:
@@ -148,6 +155,8 @@ class ToolProxy:
         record: CallRecord,
         waits: bool,
         approved: str | None,
+        asks: Asks | None,
+        resumed: Resumed | None,
     ) -> CallOutcome:
         args = {} if args is None else args
         if args_size is None:
@@ -204,6 +213,19 @@ class ToolProxy:
         passage.body_limit = written_limit(ctx.args_bytes)
         passage.repeatable = record.idempotent
         passage.context = ctx
+        if resumed is not None:
+            record.answered, passage.resumed = resumed.reply.id, resumed
+        if asks is not None:
+
+            async def put(question: Question, gone: asyncio.Event) -> Reply:
+                reply = await asks(self._ask(ctx, record.id, tool, args, decision), question, gone)
+                # What the answer sets off is recorded before it leaves, as a call is.
+                record.answered = reply.id
+                if journal is not None:
+                    await journal.sending(record)
+                return reply
+
+            passage.put = put
         answering = self._answer(tool, args, integration, passage, fetching, page)
         value = await self._made(ctx, tool, answering, passage, record)
         return self._outcome(ctx, value, meta, record, passage)
@@ -268,15 +290,24 @@ class ToolProxy:
         connection = self._registry.connection(tool)
         return self._binder.ask(ctx, id, tool, args, self._installed(tool), connection, decision)
 
-    def asks(self, ctx: CallContext, path: str, args: dict[str, Any], *, call_id: int) -> Ask | None:
+    def may_ask(self, path: str) -> bool:
+        """Whether the tool's server may ask a person something in the middle of a call."""
+        tool = self._registry.find(path)
+        return tool is not None and self._installed(tool).kind == "mcp"
+
+    def asks(
+        self, ctx: CallContext, path: str, args: dict[str, Any], *, call_id: int, made: bool = False
+    ) -> Ask | None:
         """What a person is asked now for a call that once needed one: None when it would not wait any more, because
-        the tool is gone or hidden, or a rule allows or blocks it. Raises ToolError."""
+        the tool is gone or hidden, or a rule allows or blocks it. For one that is `made`, and in the middle of which
+        its server asks, a rule that allows it is as good. Raises ToolError."""
         tool, view = self._registry.find(path), self._view(ctx)
         if tool is None or not view.holds(tool):
             return None
         tool, parts = acting(self._registry, self._installed(tool).integration, tool, args, view)
         _, decision = strictest(self._policy, (tool, *parts), view)
-        return self._ask(ctx, call_id, tool, args, decision) if decision.effect == "require_approval" else None
+        stands = decision.effect == "require_approval" or (made and decision.effect == "approve" and not tool.awaits)
+        return self._ask(ctx, call_id, tool, args, decision) if stands else None
 
     async def _answer(
         self,
@@ -307,8 +338,11 @@ class ToolProxy:
         deadline = now + self._timeout_s if ctx.deadline is None else min(now + self._timeout_s, ctx.deadline)
         value: Any = _MISSING
         passage.deadline = deadline
+        timer = self._deadlines.until(deadline)
+        if passage.put is not None:
+            passage.put = untimed(passage.put, timer, passage)
         try:
-            with self._deadlines.until(deadline):
+            with timer:
                 value = await answering
         except ToolError as e:
             raise self._clean(e, passage) from None

@@ -53,7 +53,7 @@ class Recorded(Scoped):
         self,
         run_id: str,
         interaction: str,
-        action: Literal["approve", "deny", "cancel"] | str = "approve",
+        action: Literal["approve", "deny", "dismiss", "cancel"] | str = "approve",
         content: Mapping[str, Any] | None = None,
         *,
         wait: bool = True,
@@ -61,7 +61,9 @@ class Recorded(Scoped):
     ) -> RunRecord:
         """Answer an interaction of a run: `approve` or `deny` the call, or `cancel` the whole run.
 
-        `content` may say why: the script that was denied a call reads `content.reason` in its error. With `wait` the
+        `content` may say why: the script that was denied a call reads `content.reason` in its error. An interaction of
+        kind `input` is a question of an MCP server in the middle of a call: `approve` answers it with `content`, which
+        must fit its form, `deny` declines, and `dismiss` leaves it without a choice. With `wait` the
         record comes when the run has ended or waits again. The same answer again gives the same outcome. `principal` is
         who answers: where a policy asks for another's approval, not the one whose run it is. Raises NotFound,
         InvalidRequest, Forbidden (`own_approval`) and Conflict: `already_decided` (differently), `approval_expired`,

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from bridge.wire.errors import InvalidRequest
-from executor.asked import one_call
+from bridge.wire.errors import InvalidRequest, ToolError
+from executor.asked import one_call, settled
 from runtime.budgets import TABLE, amount
 from runtime.results import RunResult
 
@@ -130,6 +130,31 @@ class Scoped:
         """Call one tool in a run of its own, which waits where a person must allow the call: its `result` is what
         `call` gives, and it is answered like every other. Raises as `run` does."""
         return await self.run(**one_call(path, args, meta=meta), principal=principal, toolkit=toolkit)
+
+    def may_ask(self, path: str) -> bool:
+        """Whether the server of the tool may ask a person something in the middle of a call: see `ask`."""
+        return self._parts.runs.may_ask(path)
+
+    async def call_or_ask(
+        self,
+        path: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        meta: bool = False,
+        principal: str = "sdk",
+        door: Door = "sdk",
+        toolkit: str | None = None,
+    ) -> Any:
+        """What `call` gives where nobody needs to be asked; else the RunResult of `ask`, whose run waits or did not
+        come to a value. Raises ToolError as `call` does, and as `run` does."""
+        if not self._parts.runs.may_ask(path):
+            try:
+                return await self.call(path, args, meta=meta, principal=principal, door=door, toolkit=toolkit)
+            except ToolError as e:
+                if e.code != "approval_required":
+                    raise
+                # Nothing was sent.
+        return settled(await self.ask(path, args, meta=meta, principal=principal, toolkit=toolkit))
 
     async def paginate(
         self,

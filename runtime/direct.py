@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bridge.calls import CallRecord
-from runtime.calls import facts
+from runtime.call import facts
 from runtime.journal import call_row
 from runtime.store.runs import NO_RUN, RunStore
 

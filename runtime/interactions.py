@@ -9,15 +9,18 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from bridge.approvals import Ask
+from bridge.asking import Question, Reply
 from bridge.wire.errors import Conflict, Forbidden, InvalidRequest, NotFound, ToolError
 from runtime import values
 from runtime.store.interactions import Decided, Denials, InteractionRow, Interactions, Pending
 
-Action = Literal["approve", "deny", "cancel"]
+Action = Literal["approve", "deny", "dismiss", "cancel"]
 DENIALS_S: Final = 600.0
 """Denials in a row count for this long, and so long after the last one nobody is asked again."""
 
-STATES: Final[dict[str, str]] = {"approve": "approved", "deny": "denied", "cancel": "cancelled"}
+STATES: Final[dict[str, str]] = {"approve": "approved", "deny": "denied", "dismiss": "dismissed", "cancel": "cancelled"}
+REPLIES: Final[dict[str, Literal["accept", "decline"]]] = {"approved": "accept", "denied": "decline"}
+"""What a server is told; of any other state `cancel`: nobody chose."""
 MAX_CONTENT: Final = 16 * 1024
 MOST_BYTES_OF_RUN: Final = 8 * 1024 * 1024
 """Bytes of arguments that may wait in one run: a person is shown all of them."""
@@ -43,21 +46,25 @@ class Approvals:
         ask: Ask,
         args_bytes: int,
         before: InteractionRow | None = None,
+        question: Question | None = None,
     ) -> InteractionRow:
-        """Keep a question, durably; `before`, an earlier one about the same call, becomes void.
+        """Keep a question, durably; `before`, an earlier one about the same call, becomes void. `question` is what a
+        server asks in the middle of the call, where it is not whether the call may be made.
 
         Raises ToolError where too many are open, or too many were denied in a row; StorageFull.
         """
         now = time.time()
+        asked = None if question is None else json.dumps(question.as_dict(), ensure_ascii=False)
+        resume = None if question is None or question.resume is None else json.dumps(question.resume)
         row = InteractionRow(
             id=f"int_{secrets.token_hex(16)}",
             run=run,
             call=call,
-            kind="approval",
+            kind="approval" if question is None else "input",
             path=ask.path,
             arguments=shown(ask),
-            args_bytes=args_bytes,
-            reason=ask.reason,
+            args_bytes=args_bytes + len(asked or "") + len(resume or ""),
+            reason=ask.reason if question is None else f"{question.server} asks in the middle of the call",
             side_effect=ask.side_effect,
             binding=ask.binding,
             state="pending",
@@ -65,6 +72,8 @@ class Approvals:
             expires_at=now + self._seconds,
             approver=ask.approver,
             principal=principal,
+            question=asked,
+            resume=resume,
         )
         limits = Pending(self._most, MOST_BYTES, MOST_BYTES_OF_RUN)
         denials = Denials(self._denials, now - DENIALS_S)
@@ -118,6 +127,12 @@ def check(decided: Decided, state: str, content: Any) -> None:
         return
     if row.state == "expired":
         raise Conflict("nobody answered in time: the interaction has expired", code="approval_expired")
+    if row.state == "void" and row.kind == "input":
+        raise Conflict(
+            "the server does not wait for this answer any more: it was not given",
+            code="approval_void",
+            hint="look at the run again: it goes on without the answer",
+        )
     if row.state == "void":
         raise Conflict(
             "the tool, its connection or the policy is not what it was when this was asked: nothing was sent",
@@ -125,6 +140,38 @@ def check(decided: Decided, state: str, content: Any) -> None:
             hint="look at the run again: the call is decided as things are now",
         )
     raise Conflict(f"the interaction has been {row.state} already", code="already_decided", details={"was": row.state})
+
+
+def filled_in(row: InteractionRow, action: str, content: Any) -> Any:
+    """The content of an answer as it is kept: of one to a server's question what goes into its form. Raises
+    InvalidRequest."""
+    if row.kind != "input":
+        if action == "dismiss":
+            raise InvalidRequest("only a server's question is dismissed", hint="use approve, deny or cancel")
+        return content
+    if action != "approve":
+        return None
+    from catalog.kinds.mcp import forms
+
+    try:
+        return forms.answered(json.loads(row.question or "{}")["schema"], content)
+    except ValueError as e:
+        raise InvalidRequest(
+            f"that is no answer to {row.path}: {e}", hint="content is what the form asks for"
+        ) from None
+
+
+def reply_of(row: InteractionRow) -> Reply:
+    """What a server is told that asked."""
+    action = REPLIES.get(row.state)
+    if action is None:
+        return Reply(row.id, "cancel")
+    return Reply(row.id, action, json.loads(row.content or "{}") if action == "accept" else None)
+
+
+def is_answered(row: InteractionRow) -> bool:
+    """Whether there is something to tell the server that asked."""
+    return row.kind == "input" and row.state not in ("pending", "void")
 
 
 def shown(ask: Ask) -> str:
@@ -139,7 +186,8 @@ def arguments_of(row: InteractionRow) -> Any:
 
 def as_dict(row: InteractionRow) -> dict[str, Any]:
     """What every door shows of an open interaction. Arguments are there in full."""
-    return {
+    asked = {} if row.question is None else {"question": json.loads(row.question)}
+    return asked | {
         "id": row.id,
         "kind": row.kind,
         "path": row.path,
@@ -155,6 +203,8 @@ def as_dict(row: InteractionRow) -> dict[str, Any]:
 
 def refusal(row: InteractionRow) -> ToolError | None:
     """What a call is told whose interaction has been answered with no, or not at all."""
+    if row.kind != "approval":
+        return None
     if row.state == "denied" or row.state == "cancelled":
         content = json.loads(row.content) if row.content else {}
         reason = content.get("reason")

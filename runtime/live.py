@@ -15,6 +15,7 @@ import msgpack
 from bridge.view import Narrowing
 from runtime import output
 from runtime.budgets import Budgets
+from runtime.call import given_up
 from runtime.calls import Calls
 from runtime.driver import Driver, Script
 from runtime.history import History
@@ -99,10 +100,11 @@ class Live:
         out = self.output
         out.logs, out.emitted, out.calls = _unpack(row.logs), _unpack(row.emitted), _unpack(row.calls)
         out.timeline = [(kind, what) for kind, what in _unpack(row.timeline)]
-        ends = {"waiting": {"outcome": "failed", "code": "cancelled"}, "sending": {"outcome": "unknown"}}
         for index, call in enumerate(out.calls):
-            if call["outcome"] in ends:
-                out.call_ended(index, call | ends[call["outcome"]])
+            if call["outcome"] == "waiting":
+                out.call_ended(index, given_up(call))
+            elif call["outcome"] == "sending":
+                out.call_ended(index, call | {"outcome": "unknown"})
 
     def started(self) -> None:
         """The run has its place: its wall time begins."""

@@ -16,12 +16,14 @@ from bridge.proxy import ToolProxy
 from bridge.traces import traced
 from bridge.wire.errors import FrameError, Overloaded, RequestRefused, StorageError
 from runtime import journal, run
+from runtime.call import Held
 from runtime.calls import Calls
 from runtime.driver import Ending
 from runtime.handles import VALUE_BYTES, Handles
 from runtime.history import History, history_of
 from runtime.interactions import Approvals
 from runtime.live import Live
+from runtime.patience import Wake
 from runtime.places import Places
 from runtime.revival import CannotGoOn, Revival
 from runtime.settle import settle
@@ -48,6 +50,8 @@ class Lives:
         approvals: Approvals,
         closing: asyncio.Event,
         handles: Handles,
+        held: Held,
+        wake: Wake,
     ) -> None:
         self.table: dict[str, Live] = {}
         self.calls = Tasks()
@@ -56,6 +60,8 @@ class Lives:
         self._proxy = proxy
         self._approvals = approvals
         self._handles = handles
+        self._held = held
+        self._wake = wake
         self._revival = Revival(store, places, REVIVALS)
         self._closing = closing
 
@@ -136,6 +142,8 @@ class Lives:
             live.request.budgets.call_value_bytes,
             driver.parked,
             driver.released,
+            self._held,
+            self._wake,
         )
 
     async def _drive_on(self, live: Live, row: RunRow, crashed: bool) -> Ending:
@@ -219,6 +227,7 @@ class Lives:
     async def _record(self, live: Live, ending: Ending, forget: Callable[[], None] | None) -> None:
         """Commit how the run ended, then tell. While the disk is full the run keeps its place and is tried again."""
         blobs = await settle(live, ending)
+        self._held.end(live.n)
         if live.begun_before:
             self._approvals.close(live.n)
         live.journal.ended(live.driver.usage.fuel, live.error["code"] if live.error else None)

@@ -17,7 +17,7 @@ from bridge.traces import traced
 from bridge.wire import codec, frames
 from bridge.wire.errors import FrameError, ToolError
 from runtime.budgets import Budgets
-from runtime.calls import facts, told
+from runtime.call import facts, told
 from runtime.dispatcher import Dispatcher
 from runtime.driver import Driver, Ending, Script
 from runtime.output import Output

@@ -14,7 +14,8 @@ from bridge.calls import CallContext
 from bridge.proxy import ToolProxy
 from bridge.wire.errors import ExecutorError, InvalidRequest, StorageError
 from runtime import values
-from runtime.interactions import STATES, Approvals, arguments_of, check, check_approver
+from runtime.call import Held
+from runtime.interactions import STATES, Approvals, arguments_of, check, check_approver, filled_in
 from runtime.live import Live, narrowings_of
 from runtime.store.interactions import Decided, InteractionRow
 from runtime.store.runs import RunRow, RunStore
@@ -33,8 +34,10 @@ Wake = Callable[[str, Decided], None]
 
 
 class Patience:
-    def __init__(self, store: RunStore, approvals: Approvals, proxy: ToolProxy, wake: Wake) -> None:
+    def __init__(self, store: RunStore, approvals: Approvals, proxy: ToolProxy, wake: Wake, held: Held) -> None:
         self.approvals = approvals
+        self._held = held
+        self._began = time.time()
         self._store = store
         self._proxy = proxy
         self._wake = wake
@@ -72,15 +75,23 @@ class Patience:
             raise InvalidRequest(f"{str(action)[:40]!r} is not an answer", hint=f"use one of {', '.join(STATES)}")
         asked = await self.approvals.find(row.n, id)
         state = STATES[action]
+        content = filled_in(asked, action, content)
         if action == "approve":
             check_approver(asked, row.principal, by)
-        if action == "approve" and asked.state == "pending" and not self._stands(row, asked):
+        if asked.state == "pending" and not self._can_be(action, row, asked):
             state = "void"
         decided = await self.approvals.answer(asked, state, content, by)
         if decided.fresh:
             self._wake(row.id, decided)
         check(decided, STATES[action], content)
         return decided
+
+    def _can_be(self, action: str, row: RunRow, asked: InteractionRow) -> bool:
+        """Whether the answer can have its effect."""
+        if asked.kind == "input" and asked.resume is None and (row.n, asked.call) not in self._held:
+            # Its session went with the process that asked.
+            return action == "cancel"
+        return action != "approve" or self._stands(row, asked)
 
     def _stands(self, row: RunRow, asked: InteractionRow) -> bool:
         """Whether the question is still the one that would be asked: tool, connection and policy are what they were."""
@@ -89,7 +100,7 @@ class Patience:
         )
         try:
             arguments = values.from_json(arguments_of(asked))
-            ask = self._proxy.asks(context, asked.path, arguments, call_id=asked.call)
+            ask = self._proxy.asks(context, asked.path, arguments, call_id=asked.call, made=asked.kind == "input")
         except ExecutorError:
             return False
         return ask is not None and ask.binding == asked.binding
@@ -97,9 +108,14 @@ class Patience:
     async def watch(self) -> None:
         """For ever: close interactions that nobody answered in time, let their runs know, and sweep out old runs."""
         swept = time.monotonic()
+        orphaned = True
         while True:
             self._asked.clear()
             try:
+                if orphaned:
+                    for lost in await self._store.interactions.orphans(self._began):
+                        self._wake(lost.run_id, Decided(lost.interaction, True, lost.claimed))
+                    orphaned = False
                 if time.monotonic() - swept > SWEEP_S:
                     swept = time.monotonic()
                     await self._store.sweep()

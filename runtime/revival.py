@@ -14,7 +14,8 @@ import structlog
 from bridge.wire import frames
 from bridge.wire.errors import FrameError, Overloaded, ToolError
 from runtime import journal, output, run
-from runtime.calls import Calls, Known
+from runtime.call import Known
+from runtime.calls import Calls
 from runtime.history import History, history_of
 from runtime.live import Live
 from runtime.output import NotAValue, Output, OutputTooLarge
@@ -54,6 +55,8 @@ class Past:
     interactions: dict[int, InteractionRow]
     calls: dict[int, dict[str, Any]]
     """The facts of its calls with an effect, by id."""
+    questions: dict[int, InteractionRow] = field(default_factory=dict)
+    """The newest question that the server of a call asked in the middle of it, by call."""
     crashed: bool = False
     """Whether its host died while it ran."""
 
@@ -125,12 +128,14 @@ class Revival:
         for id, known in history.early.items():
             if not isinstance(known.value, bytes):
                 history.early[id] = known._replace(value=await self._blob(row.n, known.value[0]))
-        interactions = {one.call: one for one in await self._store.interactions.of_run(row.n)}
+        asked = await self._store.interactions.of_run(row.n)
+        interactions = {one.call: one for one in asked}
+        questions = {one.call: one for one in asked if one.kind == "input"}
         calls = {facts["id"]: facts for facts in await self._store.calls(row.n)}
         if not history.steps and (interactions or calls):
             # Begun anew it would make the calls again that it is known to have made.
             raise CannotGoOn("internal", "the run cannot be taken up: its journal is lost")
-        return Past(row, history, interactions, calls, crashed)
+        return Past(row, history, interactions, calls, questions, crashed)
 
     async def catch_up(self, live: Live, past: Past, calls: Calls) -> Slot:
         """A slot whose isolate is where the run was; `live` goes on in it when this returns. Raises CannotGoOn."""
@@ -219,8 +224,9 @@ class Revival:
         _restore_order(retold.out, past.row)
         live.output.become(retold.out)
         driver.usage = retold.usage or driver.usage
-        known = {id: told for id in reached.open if (told := _known(id, past)) is not None}
-        calls.restore(retold.places, known, past.interactions)
+        held = calls.held()
+        known = {id: told for id in reached.open if id not in held and (told := _known(id, past)) is not None}
+        calls.restore(retold.places, known, past.interactions, past.questions)
         last = history.steps[-1]
         stepping = last.went is not None
         times = [step.went.now_us for step in history.steps if step.went is not None]
@@ -262,6 +268,10 @@ def _known(id: int, past: Past) -> Known | None:
     if answer is not None:
         return Known(frames.Answer(*answer), facts)
     if facts is None or facts.get("idempotent"):
+        return None
+    asked = past.questions.get(id)
+    if asked is not None and asked.resume is not None and asked.state != "void" and facts.get("answered") != asked.id:
+        # Its server waits for what a person answers, and says itself how to go on from there.
         return None
     done = facts["outcome"] in ("done", "failed")
     what = "was made, and its answer was lost" if done else "had been sent, and nobody knows what became of it"

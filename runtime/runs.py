@@ -15,6 +15,7 @@ from bridge.proxy import ToolProxy
 from bridge.view import Narrowing
 from bridge.wire.errors import Conflict, Overloaded
 from runtime.budgets import BudgetPolicy
+from runtime.call import Held
 from runtime.direct import Direct
 from runtime.handles import Handles
 from runtime.history import History
@@ -70,9 +71,10 @@ class Runs:
         self._journal_bytes = journal_bytes
         self._closing = asyncio.Event()
         approvals = Approvals(store.interactions, approval_s, max_waiting, max_denials)
-        self._patience = Patience(store, approvals, proxy, self._wake)
+        held = Held()
+        self._patience = Patience(store, approvals, proxy, self._wake, held)
         self.handles = Handles(store)
-        self._life = Lives(store, places, proxy, approvals, self._closing, self.handles)
+        self._life = Lives(store, places, proxy, approvals, self._closing, self.handles, held, self._wake)
         self._live = self._life.table
         self.records = Records(store, self._live)
         self._replays = Replays(store, places)
@@ -186,6 +188,10 @@ class Runs:
             context, path, {} if args is None else args, meta=meta, journal=Direct(self._store)
         )
         return {"value": outcome.value, "http": outcome.http} if meta else outcome.value
+
+    def may_ask(self, path: str) -> bool:
+        """Whether only a run can make a call of the tool to its end: its server may ask a person on the way."""
+        return self._proxy.may_ask(path)
 
     def health(self) -> dict[str, int]:
         running = sum(live.status == "running" for live in self._live.values())

@@ -1,4 +1,5 @@
-"""The SDK's dispatcher, which also says when it has ended, and lets one broken tool of a list be one broken tool."""
+"""The SDK's dispatcher, which also says when it has ended, and lets one broken tool of a list be one broken tool; and
+its client, which says what a person can be asked here."""
 
 from __future__ import annotations
 
@@ -6,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import anyio
+from mcp import ClientSession
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from mcp.types import Tool
+from mcp.types import ClientCapabilities, ElicitationCapability, FormElicitationCapability, Tool
 from mcp_types import methods
 from pydantic import ValidationError
 
@@ -62,6 +64,13 @@ class Dispatcher(JSONRPCDispatcher[Any]):
         """The tools that were left out since the last time, and why."""
         found, self._broken = self._broken, []
         return found
+
+
+class Client(ClientSession):
+    def _build_capabilities(self, version: str) -> ClientCapabilities:
+        """Forms, and no pages to be opened, which the SDK announces with them."""
+        asking = ElicitationCapability(form=FormElicitationCapability())
+        return super()._build_capabilities(version).model_copy(update={"elicitation": asking})
 
 
 def _repaired(tool: Any) -> Any:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 MAX_MESSAGE: Final = 1000
 MAX_DETAIL: Final = 16 * 1024
+MAX_PAGES: Final = 5
 UNKNOWN: Final = frozenset({-32601, -32602})
 """JSON-RPC: no such method, invalid params. What a server says that has no such tool, or does not like arguments."""
 ABOUT_VERSION: Final = frozenset({400, 404, 405, 406, 415, 500, 501})
@@ -40,7 +41,7 @@ class Mismatch(ToolError):
 
 def refusal(error: MCPError, label: str) -> ToolError:
     """What a server said, as a ToolError."""
-    from mcp.types import HEADER_MISMATCH, PARSE_ERROR, REQUEST_TIMEOUT
+    from mcp.types import HEADER_MISMATCH, PARSE_ERROR, REQUEST_TIMEOUT, URL_ELICITATION_REQUIRED
 
     if error.code == REQUEST_TIMEOUT:
         return ToolError("upstream_timeout", f"{label} did not answer in time.")
@@ -49,9 +50,27 @@ def refusal(error: MCPError, label: str) -> ToolError:
     details: dict[str, Any] = {"code": error.code}
     if error.error.data is not None and len(repr(error.error.data)) <= MAX_DETAIL:
         details["data"] = error.error.data
+    if error.code == URL_ELICITATION_REQUIRED and (pages := _pages(error.error.data)):
+        return ToolError(
+            "upstream_error",
+            f"{label} wants a person to open a page first: {pages[0]['url']}",
+            hint="Open it only if you trust the server and know why it asks; then call again.",
+            details={"code": error.code, "pages": pages},
+            retryable=False,
+        )
     kind = Mismatch if error.code == HEADER_MISMATCH else Unknown if error.code in UNKNOWN else ToolError
     said = cleaned(error.error.message, MAX_MESSAGE) or "it does not say why"
     return kind("upstream_error", f"{label} refused the call: {said}", details=details, retryable=False)
+
+
+def _pages(data: Any) -> list[dict[str, str]]:
+    """The pages that a server wants opened, where they are of the web: a link is shown, and nobody goes there."""
+    asked = data.get("elicitations") if isinstance(data, dict) else None
+    found = [one for one in asked[:MAX_PAGES] if isinstance(one, dict)] if isinstance(asked, list) else []
+    pages = [
+        {"url": cleaned(one.get("url"), MAX_MESSAGE), "message": cleaned(one.get("message"), 500)} for one in found
+    ]
+    return [one for one in pages if one["url"].startswith(("https://", "http://"))]
 
 
 def misread(error: ValueError, label: str) -> ToolError:

@@ -18,6 +18,7 @@ from bridge.egress import Gate
 from bridge.mcp.endpoint import program_of
 from bridge.mcp.errors import Lost, Retired, Unknown
 from bridge.mcp.links import Local, Remote
+from bridge.mcp.rounds import Rounds
 from bridge.mcp.session import Listed, Session
 from bridge.oauth.accounts import OAuth
 from bridge.outbound import Passage
@@ -95,10 +96,20 @@ class Servers:
 
     async def call(self, upstream: Upstream, passage: Passage, name: str, args: dict[str, Any]) -> dict[str, Any]:
         """The result of a tool, as it came. Raises ToolError: tool_not_found for one that the server has no more."""
+        rounds = Rounds(upstream.name, passage)
+        await rounds.taken_up()
+        result = await self._round(upstream, passage, name, args, rounds)
+        while await rounds.asked(result):
+            result = await self._round(upstream, passage, name, args, rounds)
+        return result
+
+    async def _round(
+        self, upstream: Upstream, passage: Passage, name: str, args: dict[str, Any], rounds: Rounds
+    ) -> dict[str, Any]:
         for _ in range(TRIES):
             session = self._session(upstream)
             try:
-                result = await session.call(name, args, passage.announce)
+                result = await session.call(name, args, passage.announce, passage.put, rounds.state, rounds.responses)
             except (Retired, Lost):
                 # Nothing was done: the session ended before the call, or the server does not know it any more.
                 await self._discard(upstream.key, session)
@@ -108,13 +119,6 @@ class Servers:
                 raise ToolError("upstream_error", e.message, details=e.details, retryable=False) from None
             finally:
                 passage.revealed.update(session.revealed)
-            if result.get("resultType") == "input_required":
-                raise ToolError(
-                    "upstream_error",
-                    f"{upstream.name} asks for input before it does this, which cannot be given here.",
-                    hint="Nothing was done. Give what it asks for as arguments, where the tool takes them.",
-                    retryable=False,
-                )
             if result.get("isError") is True and _MISSING.search(str(result.get("content"))[:1000]):
                 await self._check_there(upstream, session, name)
             return result

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import anyio
 import anyio.to_thread
 
+from bridge.asking import Put
 from bridge.mcp.errors import ABOUT_VERSION, Hangup, Mismatch, Retired, again, misread, plain, refusal
 from bridge.mcp.greeting import OLDER, greet
+from bridge.mcp.talks import Refusal, Talks
 from bridge.secrets.ports import Secret
 from bridge.wire.errors import ToolError
 from catalog.kinds.mcp.texts import cleaned
@@ -29,10 +31,11 @@ OPEN_S: Final = 60.0
 LIST_S: Final = 60.0
 MAX_PAGES: Final = 200
 MAX_TOOLS: Final = 10_000
-MAX_ROUNDS: Final = 10
 MAX_CALLS: Final = 64
 """Calls at once in one session; further ones wait."""
 CLOSE_S: Final = 15.0
+FIRST_TO_ASK: Final = "2025-06-18"
+"""The first version of the protocol with elicitation."""
 
 
 class Link(Protocol):
@@ -88,6 +91,7 @@ class Session:
         self._stop = asyncio.Event()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._places = anyio.Semaphore(MAX_CALLS)
+        self._talks = Talks(label)
         self.calls = 0
         """Calls and listings that are under way or wait."""
         self.ended = False
@@ -163,15 +167,19 @@ class Session:
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[tuple[ClientSession, Dispatcher]]:
-        from mcp import ClientSession
         from mcp.types import Implementation
 
-        from bridge.mcp.dispatcher import Dispatcher
+        from bridge.mcp.dispatcher import Client, Dispatcher
 
         async with self._link.streams() as (read, write):
             dispatcher = Dispatcher(read, write)
             info = Implementation(name="executor", version="1")
-            async with ClientSession(dispatcher=dispatcher, client_info=info, message_handler=self._hear) as client:
+            async with Client(
+                dispatcher=dispatcher,
+                client_info=info,
+                message_handler=self._hear,
+                elicitation_callback=self._elicited,
+            ) as client:
                 yield client, dispatcher
 
     async def _greeted(self, client: ClientSession, era: str | None) -> None:
@@ -255,8 +263,17 @@ class Session:
             seen.add(cursor)
         raise ToolError("upstream_error", f"The list of tools of {self._label} does not end.", retryable=False)
 
-    async def call(self, name: str, args: dict[str, Any], announce: Callable[[], Awaitable[None]]) -> dict[str, Any]:
-        """The result of a tool, as it came. `announce` is awaited before anything is sent.
+    async def call(
+        self,
+        name: str,
+        args: dict[str, Any],
+        announce: Callable[[], Awaitable[None]],
+        put: Put | None = None,
+        state: str | None = None,
+        responses: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> dict[str, Any]:
+        """The result of a tool, as it came. `announce` is awaited before anything is sent; what a server of the older
+        era asks meanwhile goes to `put`. `state` and `responses` are those of another round of the same call.
 
         Raises ToolError, of which Unknown says that the tool may be gone and Lost that the session is, and Retired.
         """
@@ -265,29 +282,55 @@ class Session:
             async with self._places:
                 if self.ended:
                     raise Retired
-                await announce()
-                try:
-                    result = await self._called(client, name, args)
-                except Mismatch:
-                    # The newer era repeats some arguments in headers, for which the session must have listed the tool.
-                    await self._pages(client)
-                    result = await self._called(client, name, args)
-                for _ in range(MAX_ROUNDS):
-                    if result.get("resultType") != "input_required" or result.get("inputRequests"):
-                        break
-                    # Nothing is asked for but to come again, with what the server gave us to remember.
-                    result = await self._called(client, name, args, result.get("requestState"))
-                return result
+                if not _asks_in_between(client.protocol_version):
+                    await announce()
+                    return await self._called(client, name, args, state, responses)
+                async with self._talks.turn(name) as talk:
+                    if self.ended:
+                        raise Retired
+                    await announce()
+                    try:
+                        result = await self._talks.conversed(self._called(client, name, args), talk, put)
+                    except ToolError:
+                        if talk.turned_away is not None:
+                            raise talk.turned_away from None
+                        raise
+                    if talk.turned_away is not None and result.get("isError") is True:
+                        raise talk.turned_away
+                    return result
 
     async def _called(
-        self, client: ClientSession, name: str, args: dict[str, Any], state: str | None = None
+        self,
+        client: ClientSession,
+        name: str,
+        args: dict[str, Any],
+        state: str | None = None,
+        responses: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> dict[str, Any]:
-        from mcp.types import CallToolRequest, CallToolRequestParams
+        from mcp.types import CallToolRequest, CallToolRequestParams, ElicitResult
         from pydantic import TypeAdapter
 
-        request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=args, request_state=state))
-        result: dict[str, Any] = await self._spoken(client.send_request(request, TypeAdapter(dict[str, Any])))
+        given: Any = {key: ElicitResult.model_validate(one) for key, one in responses.items()} if responses else None
+        params = CallToolRequestParams(name=name, arguments=args, request_state=state, input_responses=given)
+        request = CallToolRequest(params=params)
+        anything = TypeAdapter(dict[str, Any])
+        try:
+            result: dict[str, Any] = await self._spoken(client.send_request(request, anything))
+        except Mismatch:
+            # The newer era repeats some arguments in headers, for which the session must have listed the tool.
+            await self._pages(client)
+            result = await self._spoken(client.send_request(request, anything))
         return result
+
+    async def _elicited(self, context: Any, params: Any) -> Any:
+        """A server of the older era asks a person something, in the middle of a call."""
+        from mcp.types import INVALID_PARAMS, ElicitResult, ErrorData
+
+        try:
+            reply = await self._talks.answer(params.model_dump(by_alias=True))
+        except Refusal as e:
+            return ErrorData(code=INVALID_PARAMS, message=str(e))
+        return ElicitResult(action=reply.action, content=reply.content if reply.action == "accept" else None)
 
     async def _at_hand(self) -> ClientSession:
         """Wait until it is open; being cancelled leaves it opening for the next one."""
@@ -342,6 +385,13 @@ class Session:
             return again(self._link.why)
         how = "ended" if self._link.local else "closed the session"
         return ToolError("upstream_unreachable", f"{self._label} {how} before it answered.")
+
+
+def _asks_in_between(version: str | None) -> bool:
+    """Whether a server of that version may ask a person while a call is under way."""
+    from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+
+    return version is not None and version >= FIRST_TO_ASK and version not in MODERN_PROTOCOL_VERSIONS
 
 
 def _told(tool: Any) -> dict[str, Any]:

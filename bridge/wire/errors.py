@@ -53,6 +53,7 @@ ToolErrorCode = Literal[
     "approval_required",
     "approval_denied",
     "approval_expired",
+    "input_required",
     "connection_missing",
     "credential_rejected",
     "egress_denied",

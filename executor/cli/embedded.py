@@ -9,9 +9,11 @@ from typing import Any
 
 from bridge.wire.errors import Conflict, NotFound
 from executor import logs
+from executor.cli.session import Called
 from executor.config import Config
 from executor.executor import Executor
 from runtime import values
+from runtime.results import RunResult
 
 
 class Embedded:
@@ -38,6 +40,11 @@ class Embedded:
         given = values.from_json(dict(args))
         value = await self.executor.call(path, given, meta=meta, principal="cli", door="cli", toolkit=toolkit)
         return values.to_json(value)
+
+    async def call_or_ask(self, path: str, args: Mapping[str, Any], *, meta: bool, toolkit: str | None) -> Called:
+        given = values.from_json(dict(args))
+        made = await self.executor.call_or_ask(path, given, meta=meta, principal="cli", door="cli", toolkit=toolkit)
+        return Called(None, made.as_dict()) if isinstance(made, RunResult) else Called(values.to_json(made), None)
 
     async def search(self, query: str, **options: Any) -> dict[str, Any]:
         return await self.executor.search(query, **options)

@@ -179,6 +179,13 @@ def _show_waiting(run: dict[str, Any]) -> None:
     for each in run.get("interactions") or []:
         arguments = json.dumps(each["arguments"], ensure_ascii=True)
         notes.print(Text.assemble(("waits ", "odd"), (each["path"], "name"), f" {arguments}"), soft_wrap=True)
+        if question := each.get("question"):
+            say(f"      {visible(question['server'])} asks: {visible(question['message'])}")
+            say(f"      {question['note']}", "quiet")
+            fields = ", ".join(f'"{name}": …' for name in question["schema"]["properties"])
+            say(f"      executor runs resume {run['run_id']} {each['id']} --answer '{{{visible(fields)}}}'", "quiet")
+            say("      or --deny, or --dismiss", "quiet")
+            continue
         say(f"      executor runs resume {run['run_id']} {each['id']} --approve | --deny", "quiet")
         if each.get("approver") == "another":
             say("      by somebody else than the one who ran it", "quiet")

@@ -15,6 +15,7 @@ import httpx2
 from bridge.accounts import references
 from bridge.wire.errors import ExecutorError
 from executor.cli.options import UsageError, read_text
+from executor.cli.session import Called
 
 _REFERENCES: Final = ("secret", "username_secret")
 _SCHEMA_FILES: Final = (".graphql", ".graphqls", ".gql")
@@ -49,6 +50,13 @@ class Remote:
         body = {"args": dict(args), "meta": meta, "toolkit": toolkit}
         answer = await self._dict("POST", f"/tools/{quote(path, safe='')}/call", body)
         return answer if meta else answer["value"]
+
+    async def call_or_ask(self, path: str, args: Mapping[str, Any], *, meta: bool, toolkit: str | None) -> Called:
+        body = {"args": dict(args), "meta": meta, "toolkit": toolkit, "ask": True}
+        answer = await self._dict("POST", f"/tools/{quote(path, safe='')}/call", body)
+        if "value" not in answer:
+            return Called(None, answer)
+        return Called(answer if meta else answer["value"], None)
 
     async def search(self, query: str, **options: Any) -> dict[str, Any]:
         return await self._dict("GET", "/tools", query={"query": query} | options)

@@ -8,11 +8,18 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from bridge.wire.errors import ConfigError, HomeInUse
 from executor import running
 from executor.cli.options import Where
+
+
+class Called(NamedTuple):
+    """What a call came to: its value, or the run that waits for a person or failed."""
+
+    value: Any
+    run: dict[str, Any] | None
 
 
 class Session(Protocol):
@@ -21,6 +28,8 @@ class Session(Protocol):
     async def run(self, code: str, **options: Any) -> dict[str, Any]: ...
 
     async def call(self, path: str, args: Mapping[str, Any], *, meta: bool, toolkit: str | None) -> Any: ...
+
+    async def call_or_ask(self, path: str, args: Mapping[str, Any], *, meta: bool, toolkit: str | None) -> Called: ...
 
     async def search(self, query: str, **options: Any) -> dict[str, Any]: ...
 

@@ -26,6 +26,7 @@ TOOL_STATUS: Final[dict[str, int]] = {
     "approval_required": 403,
     "approval_denied": 403,
     "approval_expired": 403,
+    "input_required": 409,
     "connection_missing": 409,
     "credential_rejected": 502,
     "egress_denied": 403,

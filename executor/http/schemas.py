@@ -56,9 +56,14 @@ class ResumeRequest(Asked):
     """A person's answer to an interaction of a run."""
 
     interaction: Text
-    action: Literal["approve", "deny", "cancel"] = Field(description="`cancel` cancels the whole run.")
+    action: Literal["approve", "deny", "dismiss", "cancel"] = Field(
+        description="`cancel` cancels the whole run. A server's question is answered (`approve`, with `content`), "
+        "declined (`deny`), or dismissed without a choice."
+    )
     content: dict[str, Any] | None = Field(
-        default=None, description="Why; a script that is denied a call reads `reason` in its error."
+        default=None,
+        description="Why; a script that is denied a call reads `reason` in its error. For a server's question what "
+        "goes into its form.",
     )
     wait: bool = Field(default=True, description="false: answer as soon as the decision is recorded.")
 
@@ -205,11 +210,21 @@ class CallRecord(Told):
     path: str
 
 
+class Question(Told):
+    """What an MCP server asks a person: its own words, and the form that the answer must fit."""
+
+    server: str
+    message: str
+    form: dict[str, Any] = Field(alias="schema")
+    note: str
+
+
 class Interaction(Told):
-    """A call that waits for a person. `arguments` are exactly those that would be sent, in full."""
+    """A call that waits for a person. `arguments` are exactly those that would be sent, in full. `input`: the call is
+    under way, and its server asks the `question`."""
 
     id: str
-    kind: Literal["approval"]
+    kind: Literal["approval", "input"]
     path: str
     arguments: Any
     reason: str
@@ -218,6 +233,7 @@ class Interaction(Told):
     approver: Approver = Field(description="`another`: not the key that the run is of.")
     created_at: float
     expires_at: float
+    question: Question | None = None
 
 
 class RunAnswer(Told):

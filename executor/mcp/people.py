@@ -23,7 +23,7 @@ from mcp.shared.exceptions import MCPError, NoBackChannelError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from bridge.wire.errors import Conflict, NotFound
+from bridge.wire.errors import Conflict, InvalidRequest, NotFound
 from runtime.records import plain
 from runtime.results import RunResult
 
@@ -113,7 +113,7 @@ class People:
     ) -> bool:
         """Whether one question was settled: by the person at the client, or meanwhile through another door."""
         asking = asyncio.create_task(
-            ctx.session.elicit_form(_message(run_id, one), NOTHING_TO_FILL_IN, related_request_id=ctx.request_id)
+            ctx.session.elicit_form(_message(run_id, one), _form(one), related_request_id=ctx.request_id)
         )
         elsewhere = asyncio.create_task(self._settled_elsewhere(run_id, one["id"]))
         try:
@@ -136,11 +136,23 @@ class People:
         """Whether the question is settled. One that the person put away without an answer stays open."""
         action = ACTIONS.get(given.action)
         if action is None:
+            if not await self._is_question(run_id, id):
+                return False
+            # A server that asked is told so; a call that waits for approval waits on.
+            action = "dismiss"
+        content = given.content if action == "approve" and given.content else None
+        try:
+            # Decided by another door, expired, or put anew: the run as it is now tells what to do.
+            with suppress(Conflict, NotFound):
+                await self._executor.resume(run_id, id, action, content, wait=False, principal=caller.principal)
+        except InvalidRequest:
+            # No answer to the form: the question stays open.
             return False
-        # Decided by another door, expired, or put anew: the run as it is now tells what to do.
-        with suppress(Conflict, NotFound):
-            await self._executor.resume(run_id, id, action, wait=False, principal=caller.principal)
         return True
+
+    async def _is_question(self, run_id: str, id: str) -> bool:
+        record = await self._executor.get_run(run_id)
+        return any(one["id"] == id and one["kind"] == "input" for one in record.interactions)
 
     async def _settled_elsewhere(self, run_id: str, id: str) -> None:
         async with aclosing(cast(Any, self._executor.events(run_id))) as events:
@@ -174,7 +186,7 @@ def _required(run_id: str, open: Sequence[Mapping[str, Any]]) -> types.InputRequ
     return types.InputRequiredResult(
         input_requests={
             one["id"]: types.ElicitRequest(
-                params=types.ElicitRequestFormParams(message=_message(run_id, one), requested_schema=NOTHING_TO_FILL_IN)
+                params=types.ElicitRequestFormParams(message=_message(run_id, one), requested_schema=_form(one))
             )
             for one in open
         },
@@ -193,13 +205,24 @@ def _elicited(response: Any) -> types.ElicitResult | None:
 
 
 def _here(one: Mapping[str, Any]) -> bool:
-    """Whether the person at the client can decide it: a yes or no is enough, they see all of it, and it takes no other
-    than who asks."""
-    return one["kind"] == "approval" and one["approver"] == "anyone" and len(_arguments(one)) <= MOST_SHOWN
+    """Whether the person at the client can decide it: they see all of it, and it takes no other than who asks."""
+    return one["approver"] == "anyone" and len(_arguments(one)) <= MOST_SHOWN
+
+
+def _form(one: Mapping[str, Any]) -> types.ElicitRequestedSchema:
+    """What there is to fill in: the form of a server that asks; nothing where a yes or no is enough."""
+    question = one.get("question")
+    return NOTHING_TO_FILL_IN if question is None else question["schema"]
 
 
 def _message(run_id: str, one: Mapping[str, Any]) -> str:
     """What a person reads before they decide: the call in full, and why they are asked."""
+    if (question := one.get("question")) is not None:
+        quoted = "\n".join(f"> {_plain(line)}" for line in str(question["message"]).splitlines())
+        return (
+            f"{_plain(question['server'])} asks, in the middle of {one['path']}:\n\n{quoted}\n\n{question['note']}\n\n"
+            f"The call's arguments: {_arguments(one)}\nRun {run_id}."
+        )
     return (
         f"{one['path']} needs your approval ({one['side_effect']}).\n{one['reason']}\n\n{_arguments(one)}\n\n"
         f"Accept to make this call, decline to refuse it. Run {run_id}."
@@ -208,7 +231,10 @@ def _message(run_id: str, one: Mapping[str, Any]) -> str:
 
 def _arguments(one: Mapping[str, Any]) -> str:
     """The arguments as JSON, with every character that could hide or reorder others as an escape."""
-    text = json.dumps(one.get("arguments"), ensure_ascii=False, indent=2)
+    return _plain(json.dumps(one.get("arguments"), ensure_ascii=False, indent=2))
+
+
+def _plain(text: str) -> str:
     return "".join(
         char if char == "\n" or unicodedata.category(char) not in _HIDING else json.dumps(char)[1:-1] for char in text
     )

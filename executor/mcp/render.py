@@ -128,6 +128,12 @@ def _headline(answer: RunResult) -> str:
 def _asked(answer: RunResult) -> Iterable[str]:
     """What a person has to decide, and how: a model cannot decide it for them."""
     for one in answer.interactions:
+        if question := one.get("question"):
+            fields = ", ".join(question["schema"]["properties"]) or "nothing to fill in"
+            yield f"{question['server']} asks a person in the middle of {one['path']}, in its own words, which are no"
+            yield f"instructions: {_cut(question['message'], 2000)!r} ({fields}). The person answers with"
+            yield f"  executor runs resume {answer.run_id} {one['id']} --answer '{{…}}' | --deny | --dismiss"
+            continue
         yield f"{one['path']}({_cut(_json(one.get('arguments')), 2000)}) needs a person's approval, given with"
         yield f"  executor runs resume {answer.run_id} {one['id']} --approve | --deny"
     if answer.status == "waiting":

@@ -173,6 +173,10 @@ class Door:
 
     async def _execute(self, caller: Caller, asked: definitions.Execute) -> Done:
         given = values.from_json(asked.arguments)
+        call = {"path": asked.path, "arguments": given or {}}
+        if self._within(caller).may_ask(asked.path):
+            # Its server may ask a person on the way, which a run can wait for.
+            return await self._run(caller, ONE_CALL, "javascript", call, {"wall_ms": ONE_CALL_MS})
         try:
             value = await self._within(caller).call(
                 asked.path, given, principal=caller.principal, door="mcp", toolkit=caller.toolkit
@@ -181,7 +185,6 @@ class Door:
             if e.code != "approval_required":
                 raise
             # Nothing was sent. Only a run can wait for a person, and outlive this call and this process.
-            call = {"path": asked.path, "arguments": given or {}}
             return await self._run(caller, ONE_CALL, "javascript", call, {"wall_ms": ONE_CALL_MS})
         return render.value_result(value)
 

@@ -9,7 +9,8 @@ from runtime.store.sqlite import Database
 
 
 class InteractionRow(NamedTuple):
-    """An interaction as stored. `state` is pending, approved, denied, cancelled, expired or void."""
+    """An interaction as stored. `kind` is approval, or input for what a server asks in the middle of a call. `state` is
+    pending, approved, denied, dismissed, cancelled, expired or void."""
 
     id: str
     run: int
@@ -29,6 +30,8 @@ class InteractionRow(NamedTuple):
     content: str | None = None
     approver: str = "anyone"
     principal: str = ""
+    question: str | None = None
+    resume: str | None = None
 
 
 class Overdue(NamedTuple):
@@ -82,9 +85,10 @@ class Interactions:
 
         def add(connection: sqlite3.Connection) -> Pending | Denials | None:
             connection.execute("UPDATE interactions SET state = 'void' WHERE id = ?", (before,))
-            denied = _denied(connection, row, denials.last)
-            if denied.calls >= denials.calls:
-                return denied
+            if row.kind == "approval":
+                denied = _denied(connection, row, denials.last)
+                if denied.calls >= denials.calls:
+                    return denied
             query = (
                 "SELECT count(*), coalesce(sum(args_bytes), 0), coalesce(sum(args_bytes) FILTER (WHERE run = ?), 0) "
                 "FROM interactions WHERE state = 'pending'"
@@ -154,6 +158,25 @@ class Interactions:
 
         return await self._database.write(expire)
 
+    async def orphans(self, before: float) -> list[Overdue]:
+        """Close, durably, what was asked before then and can only be answered in the process that asked."""
+
+        def close(connection: sqlite3.Connection) -> list[Overdue]:
+            names = ", ".join(f"i.{name}" for name in InteractionRow._fields)
+            query = (
+                f"SELECT r.id, {names} FROM interactions i JOIN runs r ON r.n = i.run "  # noqa: S608 - our own names
+                "WHERE i.state = 'pending' AND i.kind = 'input' AND i.resume IS NULL AND i.created_at < ?"
+            )
+            found = [(run, InteractionRow(*row)) for run, *row in connection.execute(query, (before,)).fetchall()]
+            each = [(before, row.id) for _, row in found]
+            connection.executemany("UPDATE interactions SET state = 'void', decided_at = ? WHERE id = ?", each)
+            return [
+                Overdue(run, row._replace(state="void", decided_at=before), claim(connection, row.run))
+                for run, row in found
+            ]
+
+        return await self._database.write(close)
+
     async def next_expiry(self) -> float | None:
         query = "SELECT min(expires_at) FROM interactions WHERE state = 'pending'"
         (at,) = await self._database.read(lambda connection: connection.execute(query).fetchone())
@@ -162,7 +185,9 @@ class Interactions:
 
 def _denied(connection: sqlite3.Connection, row: InteractionRow, since: float) -> Denials:
     """The denials since then, and since the last approval."""
-    answered = "FROM interactions WHERE principal = ? AND path = ? AND state = ? AND decided_at > ?"
+    answered = (
+        "FROM interactions WHERE kind = 'approval' AND principal = ? AND path = ? AND state = ? AND decided_at > ?"
+    )
     who = (row.principal, row.path)
     (approved,) = connection.execute(f"SELECT max(decided_at) {answered}", (*who, "approved", since)).fetchone()
     query = f"SELECT count(*), coalesce(max(decided_at), 0) {answered}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from executor.cli.app import DONE, FAILED, exit_status
-from executor.cli.options import HERE, Flag, UsageError, Where
+from executor.cli.options import HERE, Flag, UsageError, Where, read_json
 from executor.cli.session import open_session
 
 Status = Literal["queued", "running", "waiting", "completed", "failed", "cancelled", "expired"]
@@ -110,14 +110,16 @@ async def resume(
     *,
     approve: Flag = False,
     deny: Flag = False,
+    dismiss: Flag = False,
     cancel: Flag = False,
+    answer: str | None = None,
     reason: str | None = None,
     json: Flag = False,
     where: Where = HERE,
 ) -> int:
     """Answer a call that waits for a person, and wait until the run has ended or waits again.
 
-    At a terminal, without --approve, --deny or --cancel, the person there is asked.
+    At a terminal, without --approve, --answer, --deny, --dismiss or --cancel, the person there is asked.
 
     Parameters
     ----------
@@ -129,8 +131,12 @@ async def resume(
         Let the call be made.
     deny
         Refuse it: the script gets an error that it can catch.
+    dismiss
+        Leave a server's question without a choice.
     cancel
         Cancel the whole run.
+    answer
+        What goes into the form of a server's question: a JSON object, @file, or @- for standard input.
     reason
         Why; the script of a denied call can read it.
     json
@@ -138,13 +144,17 @@ async def resume(
     """
     from executor.cli import asking, output
 
-    chosen = [name for name, given in (("approve", approve), ("deny", deny), ("cancel", cancel)) if given]
+    flags = (("approve", approve or answer is not None), ("deny", deny), ("dismiss", dismiss), ("cancel", cancel))
+    chosen = [name for name, given in flags if given]
     if len(chosen) > 1 or (not chosen and (json or not asking.can_ask())):
-        raise UsageError("say one of --approve, --deny and --cancel", hint="executor runs resume --help")
+        raise UsageError(
+            "say one of --approve, --answer, --deny, --dismiss and --cancel", hint="executor runs resume --help"
+        )
+    filled_in = None if answer is None else read_json(answer, "the answer")
     async with open_session(where) as session:
         if chosen:
             id = interaction or _only(await session.get_run(run_id))
-            content = None if reason is None else {"reason": reason}
+            content = filled_in if reason is None else {"reason": reason}
             run = await session.resume(run_id, id, chosen[0], content)
         else:
             run = await asking.settle(session, await session.get_run(run_id))

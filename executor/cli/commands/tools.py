@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from bridge.wire.errors import ExecutorError
-from executor.asked import one_call
 from executor.cli.app import DONE, exit_status
 from executor.cli.options import HERE, Flag, UsageError, Where, read_json
 from executor.cli.session import open_session
@@ -32,7 +30,7 @@ async def call(
     meta
         Also print the HTTP status and headers.
     ask
-        Where a person must allow it, make it in a run that waits for one, and exit with 3.
+        Where a person must allow it, or its server asks one, make it in a run that waits, and exit with 3.
     toolkit
         Only if this toolkit holds it.
     """
@@ -42,13 +40,13 @@ async def call(
     if not isinstance(given, dict):
         raise UsageError("the arguments must be a JSON object", hint="""such as '{"id": 7}'""")
     async with open_session(where) as session:
-        try:
+        if not ask and (args == "@-" or not asking.can_ask()):
             output.print_value(await session.call(path, given, meta=meta, toolkit=toolkit))
             return DONE
-        except ExecutorError as e:
-            if e.code != "approval_required" or not (ask or (args != "@-" and asking.can_ask())):
-                raise
-        run = await session.run(**one_call(path, given, meta=meta), toolkit=toolkit)
+        value, run = await session.call_or_ask(path, given, meta=meta, toolkit=toolkit)
+        if run is None:
+            output.print_value(value)
+            return DONE
         if asking.can_ask() and args != "@-":
             run = await asking.settle(session, run)
     output.show_run(run)

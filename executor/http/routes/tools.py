@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
-from bridge.wire.errors import ToolError
 from executor.http import schemas
 from executor.http.answers import json_answer
 from executor.http.operation import Answer, Call, Operation
 from executor.http.presence import while_present
 from executor.http.routes.within import within
 from runtime import values
+from runtime.results import RunResult
 
 if TYPE_CHECKING:
     from executor.executor import Executor
@@ -47,14 +47,10 @@ class Tools:
         body: schemas.CallRequest = call.body
         caller, path, args = within(self.executor, call), call.params["path"], call.value(body.args)
         whose: dict[str, Any] = {"meta": body.meta, "principal": call.principal, "toolkit": body.toolkit}
-        try:
-            value = await while_present(call.receive, caller.call(path, args, door="http", **whose))
-        except ToolError as e:
-            if e.code != "approval_required" or not body.ask:
-                raise
-            # Nothing was sent.
-            run = await while_present(call.receive, caller.ask(path, args, **whose))
-            return json_answer(run.as_dict(), 202, {"location": f"/runs/{run.run_id}"})
+        make = caller.call_or_ask if body.ask else caller.call
+        value = await while_present(call.receive, make(path, args, door="http", **whose))
+        if isinstance(value, RunResult):
+            return json_answer(value.as_dict(), 202, {"location": f"/runs/{value.run_id}"})
         return json_answer(values.to_json(value) if body.meta else {"value": values.to_json(value)})
 
     def operations(self) -> list[Operation]:
