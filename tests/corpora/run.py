@@ -1,6 +1,7 @@
 """Runs published collections through our doors, and says what became of them. `./scripts/corpora FOLDER` with any of:
 
 - `js-vuln-db/`: a clone of tunz/js-vuln-db, 180 proofs of concept against four JavaScript engines (ESC-26);
+- `vm2/`: a clone of patriksimek/vm2, of whose advisories each has its reproduction in `test/ghsa` (ESC-26);
 - `JSONTestSuite/`: a clone of nst/JSONTestSuite, what a JSON parser must take, must refuse and may do (HTTP-02);
 - `msgpack-test-suite/`: a clone of kawanet/msgpack-test-suite, values in every form of msgpack (the MSG group);
 - `urltestdata.json`: of the web platform tests, `url/resources` (SSRF-60).
@@ -18,7 +19,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from bridge.wire import codec
 from bridge.wire.errors import FrameError, InvalidRequest
@@ -30,6 +31,19 @@ BUDGETS = {"fuel": 4 * 10**8, "wall_ms": 5_000, "memory_bytes": 64 << 20}
 _CODE = re.compile(r"^```(?:js|javascript|html)?[ \t]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _SHELL = "var print = console.log, alert = console.log, gc = () => {}, document = {}, window = globalThis;\n"
 """What the engines' own shells have: without it most proofs of concept would end at their first line."""
+_RUN: Final = re.compile(r"\.run\(\s*(`(?:[^`\\]|\\.)*`|'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")", re.DOTALL)
+"""A script that a test of vm2 runs in its sandbox, as the literal that it is written as."""
+_REACHED: Final = """
+;(() => {
+  const reached = [];
+  for (const name of ["process", "require", "module", "Buffer", "child_process", "global", "Deno", "Bun"]) {
+    const found = globalThis[name];
+    if (found !== undefined && found !== globalThis) reached.push(name);
+  }
+  return reached;
+})()
+"""
+"""What a script has got hold of by its end: nothing of a host stands in the global object of a guest."""
 
 
 class Tally(Counter[str]):
@@ -47,18 +61,38 @@ def vulnerabilities(folder: Path) -> Tally:
         for path in sorted(folder.glob("*/*.md"))
         for number, script in enumerate(_CODE.findall(path.read_text(errors="replace")), 1)
     }
-    return asyncio.run(_attacked(scripts))
+    return asyncio.run(_attacked(scripts, _SHELL, ""))
 
 
-async def _attacked(scripts: dict[str, str]) -> Tally:
+def advisories(folder: Path) -> Tally:
+    """Each reproduction of an advisory of vm2, as a script of its own; besides, none reaches anything of the host."""
+    scripts = {
+        f"{path.parent.name}/{path.stem}#{number}": _literal(script)
+        for path in sorted((folder / "test" / "ghsa").glob("*/*.js"))
+        for number, script in enumerate(_RUN.findall(path.read_text()), 1)
+    }
+    return asyncio.run(_attacked(scripts, "", _REACHED))
+
+
+def _literal(text: str) -> str:
+    """The text that a literal of JavaScript means, but for what a template would fill in."""
+    escapes = {"n": "\n", "t": "\t", "r": "\r", "\n": ""}
+    return re.sub(r"\\(.)", lambda match: escapes.get(match[1], match[1]), text[1:-1], flags=re.DOTALL)
+
+
+async def _attacked(scripts: dict[str, str], before: str, behind: str) -> Tally:
+    """Run each with `before` and `behind` around it; what `behind` gives must be empty."""
     tally = Tally()
     async with Executor.open(config=Config(workers=1)) as ex:
         for name, script in scripts.items():
-            ended = await ex.run(_SHELL + script[:200_000], language="javascript", budgets=BUDGETS)
-            code = ended.error["code"] if ended.error else "completed"
-            tally[code] += 1
-            if code in ("internal", "worker_lost"):
-                tally.wrong.append(f"{name}: {code}")
+            code = before + script[:200_000] + behind
+            ended = await ex.run(code, language="javascript", budgets=BUDGETS)
+            outcome = ended.error["code"] if ended.error else "completed"
+            tally[outcome] += 1
+            if outcome in ("internal", "worker_lost"):
+                tally.wrong.append(f"{name}: {outcome}")
+            if behind and ended.result:
+                tally.wrong.append(f"{name}: reached {ended.result}")
             if (await ex.run("6 * 7")).result != 42:
                 tally.wrong.append(f"{name}: the next run was not served")
     return tally
@@ -137,6 +171,7 @@ def _taken(text: bytes) -> bool:
 
 CORPORA: dict[str, Callable[[Path], Tally]] = {
     "js-vuln-db": vulnerabilities,
+    "vm2": advisories,
     "JSONTestSuite": json_texts,
     "msgpack-test-suite": msgpack_values,
     "urltestdata.json": urls,
