@@ -26,7 +26,7 @@ from bridge.repeats import Repeats
 from bridge.scrub import Scrubber
 from bridge.toolkits import Toolkits
 from bridge.traces import traced
-from bridge.values import TooDeep, encoded
+from bridge.values import NotFinite, TooDeep, encoded
 from bridge.view import LensRule, Narrowing, View
 from bridge.wire import codec
 from bridge.wire.errors import ExecutorError, InvalidRequest, ToolError, Unserializable
@@ -421,6 +421,9 @@ def _encoded(value: Any) -> bytes:
         return encoded(value)
     except TooDeep as e:
         raise ToolError("too_large", f"The answer is {e.message}.", hint="Ask for less, or for fewer fields.") from None
+    except NotFinite as e:
+        what = f"The answer cannot be read: {e.message} at {e.path}."
+        raise ToolError("upstream_error", what, retryable=False) from None
     except Unserializable as e:
         raise ToolError("internal", f"The tool returned {e.message} at {e.path}, which cannot cross.") from None
 

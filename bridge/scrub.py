@@ -25,13 +25,17 @@ _GRAM: Final = 4
 
 
 def forms(secret: str) -> set[bytes]:
-    """The byte sequences under which `secret` may show: raw, base64 at each alignment, URL, hex, JSON, HTML."""
+    """The byte sequences under which `secret` may show: raw, backwards, base64 at each alignment, URL, hex,
+    JSON, HTML."""
     raw = secret.encode("utf-8", "surrogatepass")
     found = {raw, raw.hex().encode(), raw.hex().upper().encode()}
     url = quote(raw, safe="")
     found |= {url.encode(), _lower_escapes(url).encode(), quote(raw, safe="/").encode()}
     escaped = "".join(f"%{byte:02x}" for byte in raw)
     found |= {escaped.encode(), escaped.upper().encode()}
+    found |= {raw[::-1], secret[::-1].encode("utf-8", "surrogatepass")}
+    points = [ord(character) for character in secret]
+    found |= {"".join(form % point for point in points).encode() for form in ("&#%d;", "&#x%x;", "&#x%X;")}
     found |= {json.dumps(secret)[1:-1].encode(), html.escape(secret).encode("utf-8", "surrogatepass")}
     units = raw.decode("utf-8", "surrogatepass").encode("utf-16-be", "surrogatepass")
     escapes = "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from bridge.wire import codec
@@ -10,25 +11,43 @@ from bridge.wire.errors import Unserializable
 MAX_BITS: Final = 10_000
 """Of an integer whose digits are written out; Python itself refuses somewhat longer ones."""
 
+_INFINITE: Final = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
+"""How NaN and the infinities begin in msgpack. Other bytes may look the same."""
+
 
 class TooDeep(Unserializable):
     """Raised when a value is nested deeper than a guest takes."""
 
 
+class NotFinite(Unserializable):
+    """Raised for NaN and the infinities, which JSON does not have."""
+
+
 def encoded(value: Any) -> bytes:
     """`value` as msgpack. Lone surrogates become U+FFFD, tuples lists, integers beyond 64 bits their decimal digits.
 
-    Raises Unserializable for what has no form at all, TooDeep for what is nested too deeply.
+    Raises Unserializable for what has no form at all, TooDeep for what is nested too deeply, NotFinite.
     """
     try:
         data = codec.encode(value, parsed=True)
     except Unserializable:
         if codec.too_deep(value):
             raise _too_deep() from None
-        return codec.encode(_mended(value))
-    if codec.too_deep(value, data):
-        raise _too_deep()
+        value = _mended(value)
+        data = codec.encode(value)
+    else:
+        if codec.too_deep(value, data):
+            raise _too_deep()
+    if _INFINITE.search(data):
+        _check_finite(value)
     return data
+
+
+def _check_finite(value: Any) -> None:
+    try:
+        codec.check(value, json=True)
+    except Unserializable as e:
+        raise NotFinite(e.message, path=e.path) from None
 
 
 def _too_deep() -> TooDeep:

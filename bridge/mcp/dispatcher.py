@@ -7,15 +7,21 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import anyio
+import anyio.lowlevel
 from mcp import ClientSession
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.types import ClientCapabilities, ElicitationCapability, FormElicitationCapability, Tool
 from mcp_types import methods
 from pydantic import ValidationError
 
+from bridge.mcp.errors import too_many_tools
 from bridge.mcp.greeting import OLDER
+from bridge.mcp.session import MAX_TOOLS
+from catalog.kinds.mcp.values import bounded
 
 MAX_BROKEN: Final = 100
+TURN: Final = 50
+"""Tools that are looked at before others have their turn."""
 
 
 class Dispatcher(JSONRPCDispatcher[Any]):
@@ -41,10 +47,23 @@ class Dispatcher(JSONRPCDispatcher[Any]):
         self, method: str, params: Mapping[str, Any] | None, opts: Any = None, **options: Any
     ) -> dict[str, Any]:
         result = await super().send_raw_request(method, params, opts, **options)
+        # The SDK reads a whole answer at once, which nobody waits for: what is too much is refused before.
+        if method == "tools/call":
+            bounded(result.get("content"))
         if method == "tools/list" and isinstance(result.get("tools"), list):
-            tools = [_repaired(tool) for tool in result["tools"]]
-            result["tools"] = [tool for tool in tools if self._usable(result | {"tools": [tool]}, tool)]
+            if len(result["tools"]) > MAX_TOOLS:
+                raise too_many_tools(MAX_TOOLS)
+            result["tools"] = await self._those_usable(result, result["tools"])
         return result
+
+    async def _those_usable(self, page: dict[str, Any], tools: list[Any]) -> list[Any]:
+        usable = []
+        for at, tool in enumerate(map(_repaired, tools)):
+            if self._usable(page | {"tools": [tool]}, tool):
+                usable.append(tool)
+            if at % TURN == 0:
+                await anyio.lowlevel.checkpoint()
+        return usable
 
     def _usable(self, page: dict[str, Any], tool: Any) -> bool:
         """Whether a `page` with that tool alone is what the protocol says."""

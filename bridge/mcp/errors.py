@@ -83,6 +83,10 @@ def misread(error: ValueError, label: str) -> ToolError:
     )
 
 
+def too_many_tools(most: int) -> ToolError:
+    return ToolError("upstream_error", f"The server lists more than {most} tools.", retryable=False)
+
+
 def again(error: ToolError) -> ToolError:
     """The same failure for another call: each call makes its own additions to what it raises."""
     return type(error)(

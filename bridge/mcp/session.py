@@ -13,7 +13,17 @@ import anyio
 import anyio.to_thread
 
 from bridge.asking import Put
-from bridge.mcp.errors import ABOUT_VERSION, Hangup, Mismatch, Retired, again, misread, plain, refusal
+from bridge.mcp.errors import (
+    ABOUT_VERSION,
+    Hangup,
+    Mismatch,
+    Retired,
+    again,
+    misread,
+    plain,
+    refusal,
+    too_many_tools,
+)
 from bridge.mcp.greeting import OLDER, greet
 from bridge.mcp.talks import Refusal, Talks
 from bridge.secrets.ports import Secret
@@ -253,12 +263,14 @@ class Session:
         for _ in range(MAX_PAGES):
             page = await self._spoken(client.list_tools(params=PaginatedRequestParams(cursor=cursor)))
             listed.tools += [_told(tool) for tool in page.tools]
+            if len(listed.tools) > MAX_TOOLS:
+                raise too_many_tools(MAX_TOOLS)
             cursor = page.next_cursor
             if not cursor:
                 assert self._dispatcher is not None
                 listed.diagnostics += self._dispatcher.broken()
                 return listed
-            if cursor in seen or len(listed.tools) > MAX_TOOLS:
+            if cursor in seen:
                 break
             seen.add(cursor)
         raise ToolError("upstream_error", f"The list of tools of {self._label} does not end.", retryable=False)

@@ -15,7 +15,7 @@ from typing import Any
 
 ANY = {"type": "object"}
 READ = {"readOnlyHint": True}
-NAMES = ("abandon", "away", "echo", "fail", "headers", "huge", "never", "retired", "slow", "sse")
+NAMES = ("abandon", "away", "echo", "fail", "headers", "huge", "nan", "never", "parts", "retired", "slow", "sse")
 
 
 class Rogue:
@@ -154,6 +154,10 @@ class Rogue:
                 for _ in range(64):
                     writer.write(_chunk("x" * 1024 * 1024))
                     await writer.drain()
+        elif name == "parts":
+            _result(writer, id, {"content": [None] * 10_001})
+        elif name == "nan":
+            _result(writer, id, {"content": [], "structuredContent": {"rows": [1, float("nan")]}})
         elif name == "sse":
             other = json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": 7}})
             _events(writer, [": hello\n\n", f"data: {other}\n\n", f"event: message\ndata: {answer}\n\n"])

@@ -208,3 +208,25 @@ async def test_no_program_is_started_at_the_word_of_the_network(server: Server):
     auth = {"type": "env", "name": "LD_PRELOAD", "value": "/tmp/x.so"}
     added = server.ask("POST", "/integrations", {"kind": "http", "name": "w", "allow": ["https://e.com"], "auth": auth})
     assert added.status == 403
+
+
+async def test_an_answer_of_too_many_parts_is_refused_before_any_of_them_is_read(ex: Executor, rogue: Rogue):
+    """Reading them takes the event loop for seconds, in which nobody else is answered."""
+    await add(ex, rogue.url)
+    error = await failed(ex, "parts")
+    assert (error.code, error.message) == ("upstream_error", "The answer of the server has more than 10000 parts.")
+
+
+async def test_a_number_that_json_lacks_fails_the_call_and_not_the_run(ex: Executor, rogue: Rogue):
+    await add(ex, rogue.url)
+    assert (await failed(ex, "nan")).code == "upstream_error"
+    caught = "try { await tools.far.org.main.nan({}) } catch (e) { return [e.code, e.message] }"
+    code, message = (await ex.run(caught)).unwrap()
+    assert code == "upstream_error"
+    assert "$.rows[1]" in message
+
+
+async def test_a_server_that_lists_more_tools_than_there_may_be_is_refused(ex: Executor, rogue: Rogue):
+    rogue.tools = [{"name": f"t{at}"} for at in range(10_001)]
+    with pytest.raises(ImportFailed, match="more than 10000 tools"):
+        await add(ex, rogue.url)

@@ -46,6 +46,21 @@ def test_what_needs_too_much_memory_ends_as_memory_exhausted(source: str) -> Non
     assert run(source).failed.code == "memory_exhausted"
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "for _ in range(60):\n    emit('x' * 10**6)",
+        "for _ in range(60):\n    emit('x' * 10**6)\ntools.a.b()",
+        "for _ in range(60):\n    emit('x' * 10**6)\nawait tools.a.b()",
+        "emit('x' * 45_000_000)",
+        "'x' * 60_000_000",
+    ],
+)
+def test_what_leaves_no_memory_for_handing_it_out_ends_as_memory_exhausted(source: str) -> None:
+    """BUD-04"""
+    assert run(source, result_bytes=64 << 20).failed.code == "memory_exhausted"
+
+
 def test_a_memory_error_can_be_caught_and_the_script_goes_on() -> None:
     source = "try:\n    x = bytearray(2 ** 30)\nexcept MemoryError:\n    x = None\nlen([0] * 100_000)"
     assert value(source) == 100_000

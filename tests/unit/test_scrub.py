@@ -37,7 +37,18 @@ def test_a_secret_with_every_byte_percent_encoded_is_masked(secret: str) -> None
         assert Scrubber([secret]).text(f"a={text}&b") == f"a={MASK}&b"
 
 
-@given(st.lists(SECRETS, min_size=1, max_size=4, unique=True), AROUND)
+@given(SECRETS)
+def test_a_secret_backwards_or_as_character_references_is_masked(secret: str) -> None:
+    for text in (
+        secret[::-1],
+        "".join(f"&#{ord(one)};" for one in secret),
+        "".join(f"&#x{ord(one):x};" for one in secret),
+        "".join(f"&#x{ord(one):X};" for one in secret),
+    ):
+        assert Scrubber([secret]).text(f"<{text}>") == f"<{MASK}>"
+
+
+@given(st.lists(SECRETS, min_size=1, max_size=3, unique=True), AROUND)
 def test_the_two_ways_of_searching_agree(secrets: list[str], around: str) -> None:
     few, many = Scrubber(secrets), Scrubber([*secrets, *(f"other-secret-{one:03d}" for one in range(40))])
     assert len(many._needles) > 80 >= len(few._needles)

@@ -31,8 +31,7 @@ def value_of(result: Mapping[str, Any]) -> ToolValue:
     """
     content = result.get("content")
     content = content if isinstance(content, list) else []
-    if len(content) > MAX_BLOCKS:
-        raise _broken(f"has more than {MAX_BLOCKS} parts")
+    bounded(content)
     if result.get("isError") is True:
         raise _failure(content, result.get("structuredContent"))
     if structured(result):
@@ -40,6 +39,12 @@ def value_of(result: Mapping[str, Any]) -> ToolValue:
         return ToolValue(result["structuredContent"], {"content": more} if more else None)
     blocks = [_block(one) for one in content]
     return ToolValue(blocks[0] if len(blocks) == 1 else blocks or None)
+
+
+def bounded(content: Any) -> None:
+    """Raises ToolError for content of more parts than are read."""
+    if isinstance(content, list) and len(content) > MAX_BLOCKS:
+        raise _broken(f"has more than {MAX_BLOCKS} parts")
 
 
 def unwrapped(result: Mapping[str, Any]) -> Mapping[str, Any]:

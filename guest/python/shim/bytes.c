@@ -11,8 +11,9 @@ void bytes_put(Bytes *to, const void *data, size_t len) {
         }
         size_t cap = need + need / 2 + 64;
         uint8_t *grown = realloc(to->data, cap);
+        if (!grown) grown = world_realloc(to->data, cap = need);
         if (!grown) {
-            to->full = true;
+            to->full = to->starved = true;
             return;
         }
         to->data = grown;

@@ -46,8 +46,8 @@ static bool pack_call(PyObject *path, const Bytes *args, bool meta) {
     pack_bool(&calls.packed, meta);
     if (named && fits && !calls.packed.full) return true;
     calls.packed.len = before;
-    if (named) refuse(ENCODE_TOO_LARGE, NULL, fits ? "no memory for the call" : "the path of a tool is too long");
-    calls.packed.full = false;
+    if (named) refuse(fits ? ENCODE_STARVED : ENCODE_TOO_LARGE, NULL, "the path of a tool is too long");
+    calls.packed.full = calls.packed.starved = false;
     return false;
 }
 

@@ -91,6 +91,10 @@ static EncodeStatus refused_by_hook(Encoder *e) {
 
 void encode_raise(EncodeStatus status, const EncodeProblem *problem, const char *too_large) {
     if (status == ENCODE_THREW || status == ENCODE_OK) return;
+    if (status == ENCODE_STARVED) {
+        PyErr_NoMemory();
+        return;
+    }
     PyObject *message = PyUnicode_FromString(status == ENCODE_REFUSED ? problem->message : too_large);
     PyObject *path = PyUnicode_FromString(status == ENCODE_REFUSED ? problem->path : "$");
     PyObject *type = status == ENCODE_REFUSED ? app.refused : app.too_large;
@@ -296,5 +300,6 @@ EncodeStatus encode_value(Bytes *to, PyObject *value, EncodeProblem *problem) {
     active++;
     EncodeStatus status = encode(e, value);
     active--;
+    if (to->starved && (status == ENCODE_OK || status == ENCODE_TOO_LARGE)) return ENCODE_STARVED;
     return status == ENCODE_OK && to->full ? ENCODE_TOO_LARGE : status;
 }

@@ -24,6 +24,7 @@ typedef struct {
     size_t len, cap;
     size_t limit; /* bytes it may hold; 0 is no limit */
     bool full;    /* a write went over the limit or found no memory; what is there is not complete */
+    bool starved; /* it was memory */
 } Bytes;
 
 void bytes_put(Bytes *to, const void *data, size_t len);
@@ -45,6 +46,7 @@ typedef enum {
     ENCODE_OK,
     ENCODE_REFUSED,   /* a part cannot cross: `path` and `message` say which and why */
     ENCODE_TOO_LARGE, /* over the byte or node limit */
+    ENCODE_STARVED,   /* there is no memory for its bytes */
     ENCODE_THREW,     /* code of the script raised: the exception is set */
 } EncodeStatus;
 
@@ -81,6 +83,7 @@ void world_seed(uint64_t seed);
 void world_fill(uint8_t *to, size_t len);
 bool world_memory_refused(void); /* whether an allocation of this run has failed */
 void *world_malloc(size_t);
+void *world_realloc(void *, size_t);
 void world_memory_forget(void);
 
 /* ---- output.c: what was logged and emitted in this step */

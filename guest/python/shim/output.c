@@ -18,7 +18,7 @@ enum { HEADER = 5 }; /* of a str of any length: a line may still grow */
 static bool grow(uint32_t *ptr, uint32_t len, uint32_t *cap, size_t more) {
     if (len + more <= *cap) return true;
     size_t size = *cap + *cap / 2 + more + 256;
-    uint8_t *grown = malloc(size), *old = (uint8_t *)(uintptr_t)*ptr;
+    uint8_t *grown = world_malloc(size), *old = (uint8_t *)(uintptr_t)*ptr;
     if (!grown) return false;
     if (len) memcpy(grown, old, len);
     *ptr = (uint32_t)(uintptr_t)grown;
@@ -124,7 +124,7 @@ bool output_emit(PyObject *value) {
     if (status == ENCODE_OK && (encoded.len > emitted_budget || emitted_so_far >= MAX_EMITTED)) status = ENCODE_TOO_LARGE;
     if (status == ENCODE_OK) {
         pack_bin(&item, encoded.data, encoded.len);
-        if (item.full || !grow(&output_tail.emitted_ptr, output_tail.emitted_len, &emitted_cap, item.len)) status = ENCODE_TOO_LARGE;
+        if (item.full || !grow(&output_tail.emitted_ptr, output_tail.emitted_len, &emitted_cap, item.len)) status = ENCODE_STARVED;
     }
     if (status == ENCODE_OK) {
         memcpy((uint8_t *)(uintptr_t)output_tail.emitted_ptr + output_tail.emitted_len, item.data, item.len);

@@ -79,6 +79,7 @@ PyObject *PyErr_GetRaisedException(void);
 void PyErr_SetRaisedException(PyObject *);
 PyObject *PyErr_Occurred(void);
 void PyErr_Clear(void);
+PyObject *PyErr_NoMemory(void);
 void PyErr_SetObject(PyObject *type, PyObject *value);
 
 PyObject *PyModule_New(const char *);

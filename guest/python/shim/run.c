@@ -20,11 +20,29 @@ EXPORT("tail") Tail *guest_tail(void) { return &output_tail; }
 
 /* ---- what a step returns */
 
-static uint64_t packed_output(void) { return (uint64_t)(uint32_t)(uintptr_t)output.data << 32 | (uint32_t)output.len; }
+static uint64_t packed(const Bytes *from) { return (uint64_t)(uint32_t)(uintptr_t)from->data << 32 | (uint32_t)from->len; }
+
+/* For an output that memory was too short for: a failure without calls, logs and values, in memory that is always there.
+   What was logged and emitted stays in the tail, where the host finds it. */
+static uint64_t starved(void) {
+    Bytes small = {.data = io_buffer, .cap = IO_SIZE, .limit = IO_SIZE};
+    pack_array(&small, 6);
+    pack_uint(&small, STATUS_FAILED);
+    pack_array(&small, 7);
+    pack_text(&small, "memory_exhausted");
+    pack_nil(&small);
+    pack_text(&small, "no memory is left within the budget");
+    for (int i = 0; i < 4; i++) pack_nil(&small);
+    for (int i = 0; i < 3; i++) pack_array(&small, 0);
+    pack_nil(&small);
+    return packed(&small);
+}
+
+static uint64_t packed_output(void) { return output.full ? starved() : packed(&output); }
 
 static void begin_output(int status) {
     output.len = 0;
-    output.full = false;
+    output.full = output.starved = false;
     pack_array(&output, 6);
     pack_uint(&output, (uint64_t)status);
 }
@@ -97,6 +115,8 @@ static uint64_t complete(PyObject *value) {
         done = finish_step(NULL);
     } else if (status == ENCODE_THREW) {
         done = fail_raised();
+    } else if (status == ENCODE_STARVED) {
+        done = fail("memory_exhausted", "no memory is left within the budget", NULL);
     } else if (status == ENCODE_TOO_LARGE) {
         done = fail("result_too_large", "the result is larger than the budget result_bytes, or has more than 1048576 parts", NULL);
     } else {
@@ -305,7 +325,7 @@ PyObject *run_wait(PyObject *wake_us) {
     begin_output(STATUS_PENDING);
     pack_nil(&output);
     finish_step(wake_us);
-    if (output.full) return cannot_wait();
+    if (output.full) return PyErr_NoMemory();
     int32_t len = host_wait(output.data, (uint32_t)output.len);
     if (len < 8) return cannot_wait();
     if (len <= IO_SIZE) return took(io_buffer, (uint32_t)len);
