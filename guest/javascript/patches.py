@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from guest.javascript.contexts import CONTEXTS
+from guest.javascript.loops import DECLARED, JUMPS
 from guest.javascript.positions import POSITIONS
 
 _DISPATCH = (
@@ -233,6 +234,8 @@ PATCHES: Final[dict[str, list[tuple[str, str]]]] = {
         _UNEXPECTED_END,
         _KEEP_ARENA,
         *CONTEXTS,
+        *DECLARED,
+        *JUMPS,
         *POSITIONS,
     ],
 }
