@@ -171,7 +171,8 @@ class Integrations(Adding):
         if not host and not self.means.settings.http_programs:
             raise Forbidden(
                 "Programs of this machine are not started at the word of a caller over the network.",
-                hint="Add it on the machine itself while no server holds the home, or set http_programs = true there.",
+                hint="Add it on the machine itself while no server holds the home, "
+                "or set http_programs = true in the config.toml of that home.",
             )
 
     def awaiting_review(self, name: str) -> dict[str, Any]:

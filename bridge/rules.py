@@ -41,7 +41,7 @@ class Rules:
     async def remove(self, rule_id: str) -> None:
         """Raises NotFound."""
         if self._policy.get(rule_id) is None:
-            raise NotFound(f"There is no policy {rule_id[:80]!r}.")
+            raise NotFound(f"There is no policy {rule_id[:80]!r}.", hint="`GET /policies` lists them with their ids.")
         await self._store.delete_rule(rule_id)
         self._policy.remove(rule_id)
 

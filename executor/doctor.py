@@ -89,7 +89,9 @@ def _images() -> list[Check]:
     from guest import images
 
     checks = []
-    for name in images.builders():
+    there = images.built()
+    optional = [name for name in images.optional_builders() if there is not None and name in there.images]
+    for name in [*images.builders(), *optional]:
         try:
             image = images.load(name)
         except images.ImageUnavailable as e:
@@ -97,6 +99,11 @@ def _images() -> list[Check]:
         else:
             facts = f"{len(image.wasm) / 2**20:.2f} MiB, sha256 {image.sha256[:16]}…, as its manifest says"
             checks.append(Check(f"image {name}", "ok", facts))
+    checks.extend(
+        Check(f"image {name}", "ok", f"not built yet: the first use does it, or `executor images build {name}`")
+        for name in images.optional_builders()
+        if name not in optional
+    )
     return checks
 
 

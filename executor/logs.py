@@ -9,13 +9,28 @@ import logging
 import sys
 
 import structlog
-from structlog.typing import Processor
+from structlog.typing import EventDict, Processor, ProcessorReturnValue, WrappedLogger
 
 
 def configure_unless_configured() -> None:
     """Keep the library's lines off standard output, structlog's own default, where nobody has set up logging."""
     if not structlog.is_configured():
         configure(for_good=False)
+
+
+def configure_for_command(*, for_good: bool = True) -> None:
+    """Set up logging for a command, which has words of its own: what takes long, as `· step`, and what goes wrong."""
+    configure(for_good=for_good)
+    *before, plain = structlog.get_config()["processors"]
+
+    def told(logger: WrappedLogger, method: str, event: EventDict) -> ProcessorReturnValue:
+        if event["level"] != "info":
+            return str(plain(logger, method, event))
+        if "step" not in event:
+            raise structlog.DropEvent
+        return f"· {event['step']}"
+
+    structlog.configure(processors=[*before, told])
 
 
 def configure(*, as_json: bool = False, for_good: bool = True) -> None:

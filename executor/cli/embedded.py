@@ -25,7 +25,7 @@ class Embedded:
     @contextlib.asynccontextmanager
     async def open(cls, home: Path, config: Config | None = None) -> AsyncIterator[Embedded]:
         """One worker is enough for one command, and halves the wait for it. What others left is theirs to take up."""
-        logs.configure()
+        logs.configure_for_command()
         settings = (config or Config.load(home)).model_copy(update={"workers": 1})
         async with Executor.open(home, config=settings, take_up=False) as executor:
             yield cls(executor)

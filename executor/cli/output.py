@@ -44,8 +44,21 @@ _LEVELS: Final[dict[str, str]] = {"error": "bad", "warn": "odd", "debug": "quiet
 # Into a pipe or a file, ids and commands stay whole, however wide that makes a table.
 _WIDE: Final = 240
 
-out = Console(theme=_THEME, highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _WIDE)
-notes = Console(theme=_THEME, highlight=False, stderr=True, width=None if sys.stderr.isatty() else _WIDE)
+
+class _Console(Console):
+    def print(self, *objects: Any, **options: Any) -> None:
+        """As rich does it, but without the blanks that fill up a table's last column where no terminal shows them."""
+        if self.is_terminal or not any(isinstance(one, Table) for one in objects):
+            super().print(*objects, **options)
+            return
+        with self.capture() as lines:
+            super().print(*objects, **options)
+        self.file.write("".join(f"{line.rstrip()}\n" for line in lines.get().splitlines()))
+        self.file.flush()
+
+
+out = _Console(theme=_THEME, highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _WIDE)
+notes = _Console(theme=_THEME, highlight=False, stderr=True, width=None if sys.stderr.isatty() else _WIDE)
 
 
 def print_json(value: Any) -> None:
@@ -110,6 +123,9 @@ _IN_COMMANDS: Final = (
     (re.compile(r'tools\.search\("…"\)'), "executor tools search WORDS"),
     (re.compile(r"`GET /runs`"), "`executor runs list`"),
     (re.compile(r"`GET /runs/\{id\}`"), "`executor runs show RUN`"),
+    (re.compile(r"`GET /policies`"), "`executor policy list`"),
+    (re.compile(r"\(allow_private\)"), "(--allow-private)"),
+    (re.compile(r"^Remove it first, or replace it\.$"), "`--replace` replaces it, `executor remove` removes it."),
 )
 """What scripts and HTTP clients are told to do, as commands."""
 
@@ -263,13 +279,23 @@ def _show_stored(ref: dict[str, Any]) -> None:
 def _show_error(error: dict[str, Any], code: str | None) -> None:
     name = f"{error['name']}: " if error.get("name") and not error["message"].startswith(error["name"]) else ""
     notes.print(Text.assemble((error["code"], "bad"), "  ", name, printable(error["message"])), soft_wrap=True)
-    if code is not None and error.get("line"):
-        _show_place(code, error["line"], error.get("column"))
-    stack = [line for line in str(error.get("stack") or "").splitlines() if line.strip()]
-    for line in stack[1:6] if len(stack) > 1 else []:
-        notes.print(Text(f"    {printable(line.strip())}", style="quiet"), soft_wrap=True)
+    placed = code is not None and bool(error.get("line"))
+    if placed:
+        _show_place(code or "", error["line"], error.get("column"))
+    for line in _stack(error, placed=placed)[:5]:
+        notes.print(Text(f"    {printable(line)}", style="quiet"), soft_wrap=True)
     if error.get("hint"):
         notes.print(Text.assemble(("  hint", "quiet"), ": ", printable(error["hint"])), soft_wrap=True)
+
+
+def _stack(error: dict[str, Any], *, placed: bool) -> list[str]:
+    """The lines of the stack that say more than the message and, where the source was shown, the place in it."""
+    lines = [line.strip() for line in str(error.get("stack") or "").splitlines() if line.strip()][1:]
+    # Python ends a traceback with the message, and begins each of its frames like this.
+    if lines and lines[-1] in (error["message"], f"{error.get('name')}: {error['message']}"):
+        lines.pop()
+    frames = sum(line.startswith('File "') for line in lines)
+    return [] if placed and frames == 1 else lines
 
 
 def _show_place(code: str, line: int, column: int | None) -> None:
@@ -349,9 +375,9 @@ def duration(milliseconds: float | None) -> str:
         return ""
     if milliseconds < 10:
         return f"{milliseconds:.2g} ms"
-    if milliseconds < 10_000:
+    if milliseconds < 999.5:
         return f"{milliseconds:.0f} ms"
-    return f"{milliseconds / 1000:.1f} s"
+    return f"{milliseconds / 1000:.3g} s" if milliseconds < 999_500 else f"{milliseconds / 1000:.0f} s"
 
 
 def moment(seconds: float | None) -> str:

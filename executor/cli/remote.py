@@ -277,7 +277,9 @@ def _document(source: str | Path) -> Any:
         return _schema(source)
     text = read_text(str(source), "the document")
     root = _parsed(text, source)
-    if not isinstance(root, dict) or "__schema" in (root.get("data") or root):
+    if not isinstance(root, dict):
+        raise UsageError(f"{str(source)!r} is not an API's description: that is an object in JSON or YAML")
+    if "__schema" in (root.get("data") or root):
         return root
     from catalog.kinds.openapi import bundle
 

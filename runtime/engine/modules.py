@@ -61,7 +61,7 @@ class ModuleCache:
 def compile_apart(wasm: bytes, mode: Mode = "fibers") -> bytes:
     """Compile in a process of its own. Raises ConfigError when the module does not compile."""
     if len(wasm) > _LARGE:
-        _log.info("compiling_image", bytes=len(wasm), hint="once on this machine; it can take a minute")
+        _log.info("compiling_image", bytes=len(wasm), step="compiling for this machine, once (it can take a minute)")
     command = interpreter.finding("runtime.engine.compiler", "sys.argv[2]", mode)
     try:
         done = subprocess.run(

@@ -14,6 +14,7 @@ import pytest
 from bridge.secrets.references import PROVIDERS
 from bridge.wire.errors import RequestRefused, ToolErrorCode
 from executor.cli.app import _COMMANDS
+from executor.cli.commands.add import Reaching
 from executor.cli.credentials import Credentials
 from executor.config import Config
 from executor.http.app import operations_of
@@ -40,8 +41,8 @@ def test_every_operation_is_on_the_page() -> None:
         assert f"`{operation.method} {operation.path}`" in HTTP, operation.id
 
 
-def test_every_option_for_credentials_is_on_the_page() -> None:
-    for each in fields(Credentials):
+def test_every_option_that_several_commands_share_is_on_the_page() -> None:
+    for each in (*fields(Credentials), *fields(Reaching)):
         assert f"`--{each.name.replace('_', '-')}`" in CLI, each.name
 
 
@@ -74,7 +75,7 @@ def test_every_command_and_option_is_on_the_page(command: str, path: str) -> Non
     module, _, name = path.partition(":")
     function = getattr(import_module(f"executor.cli.commands.{module}"), name)
     for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in ("where", "credentials"):
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in ("where", "credentials", "place"):
             assert f"--{parameter.name.replace('_', '-')}" in CLI, (command, parameter.name)
         if parameter.kind is not parameter.KEYWORD_ONLY:
             assert parameter.name in (function.__doc__ or ""), (command, parameter.name)

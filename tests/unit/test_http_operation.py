@@ -27,7 +27,7 @@ HTTP = {"kind": "http", "name": "a", "allow": ["https://a.test"]}
         (schemas.RunRequest, {"code": "", "labels": {"a": 5}}, "field 'labels.a' must be a string"),
         (schemas.RunRequest, {"code": "", "str[x]": 5}, "unknown field 'str[x]'"),
         (schemas.RunsQuery, {"limit": 501}, "field 'limit' must be at most 500"),
-        (integration_schemas.SecretRequest, {"value": "x"}, "field 'value' must be at least 8 long"),
+        (integration_schemas.SecretRequest, {"value": "x"}, "field 'value' must have at least 8 characters"),
         (integration_schemas.IntegrationRequest, {}, "field 'kind' is missing"),
         (
             integration_schemas.IntegrationRequest,

@@ -29,7 +29,7 @@ async def doctor(*, home: Annotated[Path | None, Parameter(env_var="EXECUTOR_HOM
     from executor import logs
     from executor.cli import output
 
-    logs.configure()
+    logs.configure_for_command()
     found = []
     async for check in examination.examine(home_directory(home)):
         found.append(check)

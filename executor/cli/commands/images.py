@@ -77,6 +77,6 @@ def _show(manifest: dict[str, Any], as_json: bool) -> None:
         return
     rows = output.table("image", "size", "sha256", "from", right=("size",))
     for name, entry in sorted(manifest["images"].items()):
-        inputs = ", ".join(f"{key} {value[:24]}" for key, value in sorted(entry["inputs"].items()))
+        inputs = ", ".join(f"{key} {value.split()[0]}" for key, value in sorted(entry["inputs"].items()))
         rows.add_row(name, output.size(entry["size"]), entry["sha256"], inputs)
     output.out.print(rows)

@@ -64,6 +64,9 @@ async def set_policy(
     else:
         by = " by another person" if approver == "another" else ""
         output.say(f"✔ {rule['id']}: {effect}{by} {target} {pattern}", "good")
+        matches = rule["matches"]
+        tools = f"{matches} tool{'s' if matches != 1 else ''}" if matches else "no tool: `executor tools list` has them"
+        output.say(f"  it is for {tools} now", "quiet" if matches else "odd")
 
 
 async def remove(rule_id: str, /, *, where: Where = HERE) -> None:

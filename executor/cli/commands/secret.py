@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Literal
 
+from bridge.secrets.ports import MIN_LENGTH
 from executor.cli.options import HERE, Flag, UsageError, Where
 from executor.cli.session import open_session
 
@@ -102,4 +103,6 @@ def _read_value(name: str) -> str:
         value = sys.stdin.read(1024 * 1024).removesuffix("\n").removesuffix("\r")
     if not value:
         raise UsageError("the secret is empty", hint=f'printf %s "$TOKEN" | executor secret set {name}')
+    if len(value) < MIN_LENGTH:
+        raise UsageError(f"the secret has fewer than {MIN_LENGTH} characters: it could not be kept out of answers")
     return value

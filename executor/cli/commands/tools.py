@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bridge.wire.errors import ExecutorError
 from executor.cli.app import DONE, exit_status
 from executor.cli.options import HERE, Flag, UsageError, Where, read_json
 from executor.cli.session import open_session
@@ -41,7 +42,13 @@ async def call(
         raise UsageError("the arguments must be a JSON object", hint="""such as '{"id": 7}'""")
     async with open_session(where) as session:
         if not ask and (args == "@-" or not asking.can_ask()):
-            output.print_value(await session.call(path, given, meta=meta, toolkit=toolkit))
+            try:
+                value = await session.call(path, given, meta=meta, toolkit=toolkit)
+            except ExecutorError as e:
+                if e.code == "approval_required":
+                    e.hint = "; or ".join(filter(None, (e.hint, "have a person asked about this one call: --ask")))
+                raise
+            output.print_value(value)
             return DONE
         value, run = await session.call_or_ask(path, given, meta=meta, toolkit=toolkit)
         if run is None:
