@@ -12,15 +12,15 @@ from bridge.wire.errors import InvalidRequest, ToolError
 from catalog.kinds import headers
 from catalog.model import Carrier, Connection, Diagnostic, Manifest, Placement
 from catalog.oauth import TOKEN
-from catalog.origin import LOCAL
+from catalog.origin import LOCAL, PACKAGE
 
 Auth = Literal["bearer", "basic", "oauth2", "none"] | Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 """How a connection authenticates: `"bearer"`, `"basic"`, `"none"`, `{"type": "header"|"query"|"cookie", "name": …}`
 (a header may have a `prefix`), `{"type": "basic", "username"? | "username_secret"?, "password"?}`,
 `{"type": "scheme", "scheme": <name in the document>}` with what its kind takes, `{"type": "oauth2", "client_id": …}`
 (see `bridge.oauth.clients`; its secret is the client's), or a list of such objects, all of which are sent. A program on
-this machine takes `{"type": "env", "name": …}` alone. Each takes its own `secret` (a SecretRef), else the connection's;
-a header, query parameter, cookie or variable may have a `value` instead, which is no secret.
+this machine and a package take `{"type": "env", "name": …}` alone. Each takes its own `secret` (a SecretRef), else the
+connection's; a header, query parameter, cookie or variable may have a `value` instead, which is no secret.
 `{"type": "schemes", "schemes": {name: SecretRef}}` is short for several schemes.
 None: the document's own security decides, and bearer where it says nothing."""
 
@@ -217,15 +217,15 @@ def _check_value(carrier: Carrier, field: str, value: str) -> None:
 
 def _check_kind(manifest: Manifest, found: Sequence[Placement]) -> None:
     """A program takes its secrets as environment variables, and a request has none of those."""
-    program = any(one.scheme == LOCAL for one in manifest.reach)
+    program = any(one.scheme in (LOCAL, PACKAGE) for one in manifest.reach)
     for one in found:
         if program and one.carrier != "env":
             raise InvalidRequest(
-                "A program on this machine takes its secrets as environment variables.",
+                "A program on this machine, or a package, takes its secrets as environment variables.",
                 hint='Use --env NAME=REFERENCE, or {"type": "env", "name": NAME, "secret": REFERENCE}.',
             )
         if one.carrier == "env" and not program:
-            raise InvalidRequest("Only a program on this machine takes environment variables.")
+            raise InvalidRequest("Only a program on this machine, or a package, takes environment variables.")
 
 
 def _check_apart(found: Sequence[Placement]) -> None:

@@ -34,6 +34,14 @@ class Account(Place, total=False):
     allow_private: Sequence[str]
 
 
+class PackageAccount(Place, total=False):
+    """`auth`, `secret` and `probe` as in `Account`."""
+
+    auth: Auth
+    secret: str | None
+    probe: str | None
+
+
 class OpenApiOptions(Account, total=False):
     base_url: str | None
     server: str | None
@@ -103,12 +111,15 @@ class Adding(ABC):
         """
         return await self.add("mcp", name, **options)
 
-    async def add_npm(self, name: str, package: str, version: str = "latest", **options: Unpack[Place]) -> AddReport:
+    async def add_npm(
+        self, name: str, package: str, version: str = "latest", **options: Unpack[PackageAccount]
+    ) -> AddReport:
         """Add the tools that an npm package exports, with the descriptions and schemas that it gives them.
 
         `version` is a version, a range or a dist-tag, which is resolved now: the tools stay those of that version until
-        the package is added again with `replace`. They run in isolates, without an environment; what they fetch goes
-        where an operator granted it. Raises ImportFailed (it cannot be installed or loaded, or has no tool),
-        InvalidRequest, and Conflict for a name in use: nothing was added.
+        the integration is refreshed, within the range, or added again with `replace`. They run in isolates; what they
+        fetch goes where an operator granted it. Their environment is what `auth` names, and nothing else:
+        `{"type": "env", "name": "KEY", "secret": "local:key"}`, or a list of such. Raises ImportFailed (it cannot be
+        installed or loaded, or has no tool), InvalidRequest, and Conflict for a name in use: nothing was added.
         """
         return await self.add("npm", name, package=package, version=version, **options)

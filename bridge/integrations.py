@@ -22,6 +22,7 @@ from bridge.wire.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from catalog import address, rows
 from catalog.kinds.code import Code, Function, bind, schema_check
 from catalog.model import AddReport, Connection, Schema, SideEffect, Tool, ToolSpec
+from catalog.origin import PACKAGE
 from catalog.registry import Installed, Registry
 from catalog.store import CatalogStore, ConnectionRow
 
@@ -372,7 +373,7 @@ class Integrations(Adding):
                 *await self.oauth.diagnostics(account),
                 *installed.manifest.diagnostics,
             ],
-            [str(reach) for reach in installed.reach],
+            [str(reach) for reach in installed.reach if reach.scheme != PACKAGE],
             list(installed.config.get("allow_private", ())),
         )
 

@@ -109,12 +109,15 @@ class Passage:
         return await self._tools(self, name, args)
 
     async def environment(self, place: Reach) -> dict[str, str]:
-        """The variables that the connection gives the program that is `place`. Raises ToolError(connection_missing)."""
+        """The variables that the connection gives the program or package that is `place`.
+
+        Raises ToolError(connection_missing).
+        """
         placements = self._connection.placements
         if placements and self._connection.reach is not None and place not in self._connection.reach:
             raise ToolError(
                 "connection_missing",
-                f"The secrets of {self._connection.label} were not given for this program.",
+                f"The secrets of {self._connection.label} were not given for what would get them now.",
                 hint="Connect the account again to use them with it.",
             )
         found = {one.field: (await self._credential(one)).value.reveal() for one in placements}

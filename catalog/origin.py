@@ -17,6 +17,8 @@ import idna
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 LOCAL: Final = "stdio"
 """The scheme of a place that no request goes to: a program on this machine, by its name and a digest of its command."""
+PACKAGE: Final = "npm"
+"""The scheme of another such place: a package that runs in isolates, by its name. What it fetches is decided apart."""
 
 _LABEL: Final = re.compile(r"\A[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\Z")
 _NUMERIC: Final = re.compile(r"\A(0x[0-9a-f]*|[0-9]+)\Z")

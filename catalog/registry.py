@@ -10,7 +10,7 @@ from typing import Any
 
 from catalog import address
 from catalog.model import Connection, Integration, Manifest, Tool, ToolSpec
-from catalog.origin import Reach
+from catalog.origin import PACKAGE, Reach
 from catalog.ranking import Ranker
 from catalog.review import Gone, Pending, Review
 from catalog.search import SearchIndex
@@ -79,7 +79,7 @@ class Registry:
                     {"scope": each.scope, "name": each.name, "secrets": each.references}
                     for each in one.connections.values()
                 ],
-                "origins": [str(reach) for reach in one.reach],
+                "origins": [str(reach) for reach in one.reach if reach.scheme != PACKAGE],
                 "allow_private": list(one.config.get("allow_private", ())),
                 "fetch": one.config.get("fetch") is True,
                 "diagnostics": len(one.manifest.diagnostics),

@@ -149,10 +149,10 @@ class Packages:
         code, message = verdict(run)
         return ToolAnswer(_since(began), code=code, message=message, run=run)
 
-    async def listed(self, package: str, version: str) -> tuple[Lock, list[Any]]:
-        """What a package is resolved to, and what it says of its tools. Raises ImportFailed."""
+    async def listed(self, package: str, version: str, env: Mapping[str, str]) -> tuple[Lock, list[Any]]:
+        """What a package is resolved to, and what it says of its tools when it has `env`. Raises ImportFailed."""
         lock = await (await self.installer()).lock(package, version)
-        call = PackageCall(listing_of(lock, self._reading(lock)), EXPORT, {})
+        call = PackageCall(listing_of(lock, self._reading(lock)), EXPORT, {}, dict(env))
         try:
             run = await self._runner.run(call, self._budgets, CallContext())
         except InvalidRequest as e:
@@ -161,10 +161,12 @@ class Packages:
             raise ImportFailed(f"{lock.name}@{lock.version} cannot be loaded: {verdict(run)[1]}")
         return lock, run.result
 
-    async def call(self, lock: Lock, export: str, args: Mapping[str, Any], context: CallContext) -> Any:
+    async def call(
+        self, lock: Lock, export: str, args: Mapping[str, Any], context: CallContext, env: Mapping[str, str]
+    ) -> Any:
         """What one export of an installed package gives back. Raises ToolError."""
         try:
-            run = await self.run(lock, export, args, {}, context)
+            run = await self.run(lock, export, args, env, context)
         except PackageUnavailable as e:
             code: ToolErrorCode = "upstream_unreachable" if e.reason == "unreachable" else "upstream_error"
             raise ToolError(code, e.message, hint=e.hint) from None

@@ -65,11 +65,13 @@ class Found(NamedTuple):
 class PackageHost(Protocol):
     """Installs and runs npm packages."""
 
-    async def listed(self, package: str, version: str) -> tuple[Lock, list[Any]]:
-        """What a package is resolved to, and what it says of its tools. Raises ImportFailed."""
+    async def listed(self, package: str, version: str, env: Mapping[str, str]) -> tuple[Lock, list[Any]]:
+        """What a package is resolved to, and what it says of its tools when it has `env`. Raises ImportFailed."""
         ...
 
-    async def call(self, lock: Lock, export: str, args: Mapping[str, Any], context: CallContext) -> Any:
+    async def call(
+        self, lock: Lock, export: str, args: Mapping[str, Any], context: CallContext, env: Mapping[str, str]
+    ) -> Any:
         """Run one export of it. Raises ToolError."""
         ...
 

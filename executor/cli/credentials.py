@@ -37,9 +37,10 @@ class Credentials:
         User name and password, either by reference or as it is: ann=env:NAME, env:KEY= or env:KEY=x. Or a reference to
         both, joined by a colon.
     env
-        A variable that a program gets as a secret: NAME=REFERENCE, or NAME alone for NAME=env:NAME. May be repeated.
+        A variable that a program or a package gets as a secret: NAME=REFERENCE, or NAME alone for NAME=env:NAME. May be
+        repeated.
     set
-        A variable that a program gets and that is no secret, such as LOG_LEVEL=debug. May be repeated.
+        A variable that it gets and that is no secret, such as LOG_LEVEL=debug. May be repeated.
     scheme
         A security scheme of the document, such as apiKey=env:NAME. May be repeated.
     oauth

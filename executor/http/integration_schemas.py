@@ -133,8 +133,8 @@ class McpIntegration(_Integration):
     cwd: Argument | None = Field(default=None, description="The folder that the program runs in.")
 
 
-class NpmIntegration(Asked):
-    """The tools that an npm package exports."""
+class NpmIntegration(_Account):
+    """The tools that an npm package exports. `auth` names the variables of its environment."""
 
     kind: Literal["npm"]
     name: Name
@@ -142,16 +142,13 @@ class NpmIntegration(Asked):
     version: Annotated[str, StringConstraints(max_length=512)] = Field(
         default="latest", description="A version, a range or a dist-tag, resolved when it is added."
     )
-    scope: Scope = "org"
-    connection: Name = "main"
     replace: bool = False
 
 
-WithAccount = OpenApiIntegration | GraphQLIntegration | HttpIntegration | McpIntegration
-Added = WithAccount | NpmIntegration
+WithAccount = OpenApiIntegration | GraphQLIntegration | HttpIntegration | McpIntegration | NpmIntegration
 
 
-class IntegrationRequest(RootModel[Annotated[Added, Field(discriminator="kind")]]):
+class IntegrationRequest(RootModel[Annotated[WithAccount, Field(discriminator="kind")]]):
     """An API to add."""
 
 

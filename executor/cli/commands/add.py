@@ -221,9 +221,10 @@ async def npm(
     name: str,
     json: Flag = False,
     place: Place = THERE,
-    where: Where = HERE,
+    credentials: Credentials = NONE,
+    where: Via = HERE_VIA,
 ) -> None:
-    """Add an npm package: each tool that it exports becomes one here.
+    """Add an npm package: each tool that it exports becomes one here. Its environment is what --env and --set name.
 
     Parameters
     ----------
@@ -236,7 +237,8 @@ async def npm(
     """
     at = package.rfind("@")
     asked, version = (package[:at], package[at + 1 :]) if at > 0 else (package, "latest")
-    await _add("npm", name, place.options() | {"package": asked, "version": version}, where, json)
+    options = place.options() | credentials.options() | {"package": asked, "version": version}
+    await _add("npm", name, options, where, json)
 
 
 async def _add(kind: str, name: str, options: dict[str, Any], where: Where, json: bool) -> None:

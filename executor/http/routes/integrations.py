@@ -29,7 +29,7 @@ class Integrations:
     async def add(self, call: Call) -> Response:
         request: schemas.IntegrationRequest = call.body
         body = request.root
-        options = dict(body) if isinstance(body, schemas.NpmIntegration) else dict(body) | self._options(body)
+        options = dict(body) | self._options(body, kind=body.kind)
         if isinstance(body, schemas.GraphQLIntegration):
             options["source"] = _document(body.source)
         report = await while_present(call.receive, self.toolbox.add(**options, host=False))
@@ -75,7 +75,8 @@ class Integrations:
 
     async def connect(self, call: Call) -> Response:
         body: schemas.ConnectionRequest = call.body
-        connecting = self.toolbox.connect(body.integration, **self._options(body))
+        options = self._options(body, kind=self._kind(body.integration))
+        connecting = self.toolbox.connect(body.integration, **options)
         report = await while_present(call.receive, connecting)
         return json_answer(report.as_dict(), 201)
 
@@ -100,17 +101,19 @@ class Integrations:
             raise NotFound("there is no secret of that name")
         return Response(status_code=204)
 
-    def _options(self, body: schemas.WithAccount | schemas.ConnectionRequest) -> dict[str, Any]:
+    def _kind(self, name: str) -> str:
+        return next((str(one["kind"]) for one in self.toolbox.integrations() if one["name"] == name), "")
+
+    def _options(self, body: schemas.WithAccount | schemas.ConnectionRequest, *, kind: str) -> dict[str, Any]:
         """The part that these requests share. Raises Forbidden for a reference that a key may not name."""
         auth: Any = body.auth
         if isinstance(auth, schemas.Placement):
             auth = auth.as_dict()
         elif isinstance(auth, list):
             auth = [part.as_dict() for part in auth]
-        if any(
-            isinstance(part, dict) and part["type"] == "env" for part in (auth if isinstance(auth, list) else [auth])
-        ):
-            # Some variables decide what a program does, or which code it loads.
+        parts = auth if isinstance(auth, list) else [auth]
+        if kind != "npm" and any(isinstance(part, dict) and part["type"] == "env" for part in parts):
+            # Some variables decide what a program does, or which code it loads. A package stays in its isolate.
             self.toolbox.check_programs(host=False)
         self.toolbox.connections.check_references(references(auth, body.secret))
         return {
