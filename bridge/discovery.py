@@ -10,6 +10,7 @@ import anyio
 import anyio.to_thread
 
 from bridge.policy import Policy
+from bridge.repeats import Repeats
 from bridge.view import EVERYTHING, View
 from bridge.wire.errors import ToolError
 from catalog import address, describe
@@ -28,6 +29,7 @@ class Discovery:
     def __init__(self, registry: Registry, policy: Policy) -> None:
         self._registry = registry
         self._policy = policy
+        self._repeats = Repeats()
         self._warming = anyio.Lock()
 
     async def ready(self) -> None:
@@ -102,6 +104,9 @@ class Discovery:
             raise ToolError("invalid_arguments", said, path=path)
         effect, schemas = self._policy.decide(tool, view).effect, args.get("schemas") is True
         told = describe.describe(tool, effect=effect, schemas=schemas, depth=depth)
+        installed = self._registry.installed(tool.integration)
+        if installed is not None and self._repeats.declared(tool, installed):
+            told["idempotent"] = True
         return told | {"status": "awaits review", "reason": tool.awaits} if tool.awaits else told
 
     def _no_type(self, tool: Tool, asked: str) -> ToolError:

@@ -98,7 +98,7 @@ class SemanticRanker(WordRanker):
     @property
     def cold(self) -> bool:
         """Whether the next question takes as long as loading the model does."""
-        return isinstance(self._embed, SentenceEncoder) and not _model.cache_info().currsize
+        return bool(self._shelves) and isinstance(self._embed, SentenceEncoder) and not _model.cache_info().currsize
 
     def warm(self) -> None:
         """Load the model; for a thread."""
@@ -173,6 +173,8 @@ class SemanticRanker(WordRanker):
 
     def more(self, text: str, integration: str | None) -> list[str]:
         """The paths of the MORE tools whose meaning is the likest to that of `text`."""
+        if not self._shelves:
+            return []
         import numpy as np
 
         asked = self._asked(text)

@@ -31,8 +31,6 @@ def describe(tool: Tool, *, effect: str, schemas: bool = False, depth: int = 1) 
         "effect": effect,
         "connection": f"{tool.integration}.{tool.scope}.{tool.connection}",
     }
-    if tool.spec.idempotent:
-        facts["idempotent"] = True
     if tool.spec.deprecated:
         facts["deprecated"] = True
     _say_more(facts, shape, tool.path, depth)

@@ -23,10 +23,19 @@ class Embedded:
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def open(cls, home: Path, config: Config | None = None) -> AsyncIterator[Embedded]:
-        """One worker is enough for one command, and halves the wait for it. What others left is theirs to take up."""
-        logs.configure_for_command()
-        settings = (config or Config.load(home)).model_copy(update={"workers": 1})
+    async def open(cls, home: Path, *, learns: bool = False, verbose: bool = False) -> AsyncIterator[Embedded]:
+        """One worker is enough for one command, and halves the wait for it. What others left is theirs to take up.
+
+        Without `learns` tools are found by their words, unless the settings want more: to load what ranks them by
+        meaning takes longer than most commands do.
+        """
+        if verbose:
+            logs.configure()
+        else:
+            logs.configure_for_command()
+        found = Config.load(home)
+        search = "words" if found.search == "auto" and not learns else found.search
+        settings = found.model_copy(update={"workers": 1, "search": search})
         async with Executor.open(home, config=settings, take_up=False) as executor:
             yield cls(executor)
 

@@ -42,11 +42,14 @@ class Where:
         A running server to use instead, such as http://127.0.0.1:8321.
     key
         The key for that server. Better given in the environment than here.
+    verbose
+        Write the whole log to standard error, not its warnings alone.
     """
 
     home: Annotated[Path | None, Parameter(env_var="EXECUTOR_HOME", group="Where")] = None
     url: Annotated[str | None, Parameter(env_var="EXECUTOR_URL", group="Where")] = None
     key: Annotated[str | None, Parameter(env_var="EXECUTOR_KEY", group="Where")] = None
+    verbose: Annotated[Flag, Parameter(name=("--verbose", "-v"), group="Where")] = False
 
     @property
     def directory(self) -> Path:

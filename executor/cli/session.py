@@ -107,16 +107,17 @@ class Session(Protocol):
 
 
 @contextlib.asynccontextmanager
-async def open_session(where: Where) -> AsyncIterator[Session]:
-    """The session that the options ask for; where a server holds the home, one with that server.
+async def open_session(where: Where, *, learns: bool = False) -> AsyncIterator[Session]:
+    """The session that the options ask for; where a server holds the home, one with that server. `learns`: the command
+    adds tools, or runs what may search for them, and ranks them by meaning where that is installed.
 
     Raises ConfigError when the home cannot be opened.
     """
     async with contextlib.AsyncExitStack() as stack:
-        yield await _opened(where, stack)
+        yield await _opened(where, stack, learns)
 
 
-async def _opened(where: Where, stack: contextlib.AsyncExitStack) -> Session:
+async def _opened(where: Where, stack: contextlib.AsyncExitStack, learns: bool) -> Session:
     if where.url is not None:
         from executor.cli.remote import Remote
 
@@ -124,7 +125,7 @@ async def _opened(where: Where, stack: contextlib.AsyncExitStack) -> Session:
     from executor.cli.embedded import Embedded
 
     try:
-        return await stack.enter_async_context(Embedded.open(where.directory))
+        return await stack.enter_async_context(Embedded.open(where.directory, learns=learns, verbose=where.verbose))
     except HomeInUse as e:
         server = running.find(where.directory)
         if server is None:

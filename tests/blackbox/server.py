@@ -159,21 +159,6 @@ def environment() -> dict[str, str]:
     return kept | cache | {"EXECUTOR_CONFIG_DIR": _config_dir(), "EXECUTOR_SEARCH": "words", "COLUMNS": "100"}
 
 
-def cli(
-    home: Path, *arguments: str, input: str | None = None, env: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run one command against `home` to its end."""
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        env=environment() | {"EXECUTOR_HOME": str(home)} | dict(env or {}),
-        input=input,
-        stdin=subprocess.DEVNULL if input is None else None,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-
-
 async def _new_key(home: Path) -> str:
     async with open_keyring(home) as keyring:
         return (await keyring.create(f"test-{os.urandom(4).hex()}"))[1]
@@ -210,9 +195,3 @@ def _ready_port(process: subprocess.Popen[str], log: Path) -> int:
                 return int(said["url"].rpartition(":")[2])
         assert not ended, f"the server ended before it was ready:\n{log.read_text()}"
         time.sleep(0.01)
-
-
-def run_script(home: Path, code: str, *arguments: str, input: str | None = None) -> subprocess.CompletedProcess[str]:
-    script = home.parent / "script.ts"
-    script.write_text(code)
-    return cli(home, "run", str(script), *arguments, input=input)

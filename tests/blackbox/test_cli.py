@@ -1,9 +1,10 @@
-"""The command line, each command in a process of its own."""
+"""The command line, in processes of its own where the process is what matters."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from contextlib import nullcontext
@@ -11,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.blackbox.server import COMMAND, Server, cli, environment, run_script, serving
+from tests.blackbox.command import cli, process, run_script
+from tests.blackbox.server import COMMAND, Server, environment, serving
 from tests.blackbox.upstream import petstore_running
 
 
 def test_a_script_prints_its_result_on_standard_output_alone(home: Path) -> None:
-    done = run_script(home, "console.log('said'); ({ a: [1, 'ü'] })")
+    done = process(home, "run", "-", input="console.log('said'); ({ a: [1, 'ü'] })")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {"a": [1, "ü"]}
     assert "said" in done.stderr
@@ -141,6 +143,14 @@ def test_what_a_script_logs_and_emits_is_shown_while_it_runs(home: Path, served:
         assert json.loads(cli(home, "runs", "list", "--json").stdout)["runs"][0]["status"] == "cancelled"
 
 
+def test_a_command_says_in_its_own_words_what_it_did_and_logs_it_when_asked(home: Path) -> None:
+    adding = ("add", "http", "web", "--allow", "https://example.com")
+    assert cli(home, *adding).returncode == 0
+    assert cli(home, "remove", "web").stderr == "✔ removed web\n"
+    assert cli(home, *adding).returncode == 0
+    assert "integration_removed" in cli(home, "remove", "web", "--verbose").stderr
+
+
 def test_control_characters_of_a_script_do_not_reach_the_terminal(home: Path) -> None:
     code = "console.log('\\x1b]0;title\\x07\\x9b2J\\ta'); throw new Error('\\x1b[2J')"
     done = run_script(home, code)
@@ -229,6 +239,8 @@ def test_the_doctor_sees_a_key_file_that_others_can_read(home: Path) -> None:
     folder = home / "config"
     folder.mkdir(parents=True)
     (folder / "master.key").write_text("x")
+    # The key that the images were compiled under: they are not compiled again.
+    shutil.copy2(Path(environment()["EXECUTOR_CONFIG_DIR"]) / "cache.key", folder)
     os.chmod(folder / "master.key", 0o644)
     done = cli(home, "doctor", env={"EXECUTOR_CONFIG_DIR": str(folder)})
     assert done.returncode == 1
@@ -278,7 +290,7 @@ def test_a_closed_standard_input_is_an_empty_script(home: Path) -> None:
 
 def test_an_output_that_knows_ascii_alone_gets_json_all_the_same(home: Path) -> None:
     ascii = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    done = cli(home, "run", "-", input="console.log('✓'); ({ a: '\\u00e9𝒳' })", env=ascii)
+    done = process(home, "run", "-", input="console.log('✓'); ({ a: '\\u00e9𝒳' })", env=ascii)
     assert done.returncode == 0, done.stderr
     assert done.stdout.isascii()
     assert json.loads(done.stdout) == {"a": "é𝒳"}
@@ -305,7 +317,7 @@ def test_what_the_system_refuses_is_said_in_its_words(home: Path, command: str, 
 
 
 def test_a_port_that_is_none_is_refused(home: Path) -> None:
-    done = cli(home, "serve", "--port", "99999")
+    done = process(home, "serve", "--port", "99999")
     assert done.returncode == 1
     assert "not a port" in done.stderr
 

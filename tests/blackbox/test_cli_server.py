@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 from examples.petstore import server as petstore
-from tests.blackbox.server import Server, cli, run_script, serving
+from tests.blackbox.command import cli, run_script
+from tests.blackbox.server import Server, serving
 from tests.blackbox.upstream import petstore_running
 
 

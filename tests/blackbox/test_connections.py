@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.blackbox.server import cli, serving
+from tests.blackbox.command import cli
+from tests.blackbox.server import serving
 from tests.blackbox.upstream import petstore_running
 
 KEY = "special-key"

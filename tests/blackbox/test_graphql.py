@@ -16,8 +16,9 @@ from bridge.wire.errors import Conflict, ImportFailed, InvalidRequest
 from executor import Executor, ToolError
 from executor.cli.commands import add
 from executor.cli.options import UsageError, Where
+from tests.blackbox.command import cli
 from tests.blackbox.graphql_tracker import SDL, TOKEN, Tracker, tracker_running
-from tests.blackbox.server import cli, serving
+from tests.blackbox.server import serving
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.blackbox.server import Server, cli, serving
+from tests.blackbox.command import cli
+from tests.blackbox.server import Server, serving
 
 
 class Keys(dict[str, str]):

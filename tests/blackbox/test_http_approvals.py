@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from examples.petstore import server as petstore
-from tests.blackbox.server import COMMAND, Server, cli, environment, serving
+from tests.blackbox.command import cli
+from tests.blackbox.server import COMMAND, Server, environment, serving
 from tests.blackbox.upstream import petstore_running
 
 ORDER = "(await tools.pets.org.main.store.placeOrder({body: {petId: 1, quantity: 1}})).petId"

@@ -168,7 +168,7 @@ async def test_resume_asks_the_person_where_the_client_can(opened, shop, era):
     async with connected(ex, era) as client:
         waiting = (await client.call_tool("run_code", DROP)).structured_content
     async with connected(ex, era, Person("accept")) as client:
-        answer = await client.call_tool("resume", {"run_id": waiting["run_id"]})
+        answer = await client.call_tool("resume", {"run_id": waiting["run_id"], "wait_s": 0})
     assert answer.structured_content["result"] == "dropped"
 
 

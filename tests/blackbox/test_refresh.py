@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.blackbox.server import Server, cli, serving
+from tests.blackbox.command import cli
+from tests.blackbox.server import Server, serving
 
 OPS: dict[str, Any] = {"/pets": {"get": {"operationId": "pets.list", "responses": {"200": {"description": "fine"}}}}}
 

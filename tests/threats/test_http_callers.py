@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.blackbox.command import process
 from tests.blackbox.server import Server, serving, status_of
 
 
@@ -120,9 +121,8 @@ def test_health_without_a_key_is_brief(server: Server) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
 def test_without_keys_only_loopback_is_bound(home: Path, host: str) -> None:
     """HTTP-34"""
-    from tests.blackbox.server import cli
 
-    done = cli(home, "serve", "--port", "0", "--host", host, "--no-auth")
+    done = process(home, "serve", "--port", "0", "--host", host, "--no-auth")
     assert done.returncode == 1
     assert "loopback" in done.stderr
     assert "Traceback" not in done.stderr

@@ -22,7 +22,8 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.blackbox.server import COMMAND, Server, cli, environment
+from tests.blackbox.command import cli
+from tests.blackbox.server import COMMAND, Server, environment
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ from bridge.calls import CallContext
 from bridge.wire.errors import ExecutorError, ToolError
 from catalog.origin import BadUrl, join_url, parse_url
 from executor import Config, Executor
-from tests.blackbox.server import cli
+from tests.blackbox.command import cli
 from tests.unit.upstream import Upstream, call, document, operation, parameter, toolbox, upstream
 
 pytestmark = pytest.mark.anyio

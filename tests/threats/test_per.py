@@ -17,7 +17,8 @@ from runtime import journal, patience
 from runtime.engine import settings
 from runtime.store.backup import backup
 from runtime.store.sqlite import Database
-from tests.blackbox.server import cli, serving
+from tests.blackbox.command import cli
+from tests.blackbox.server import serving
 
 pytestmark = pytest.mark.anyio
 

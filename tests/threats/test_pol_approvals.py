@@ -15,7 +15,8 @@ from catalog.model import Tool, ToolSpec
 from executor import Config, Conflict, Executor
 from runtime import interactions
 from runtime.store.store import Store
-from tests.blackbox.server import cli, serving
+from tests.blackbox.command import cli
+from tests.blackbox.server import serving
 
 pytestmark = pytest.mark.anyio
 

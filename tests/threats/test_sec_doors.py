@@ -21,7 +21,8 @@ from typing import Any
 from urllib.parse import quote
 
 from bridge.dial import tls_context
-from tests.blackbox.server import Server, cli, environment, serving
+from tests.blackbox.command import cli
+from tests.blackbox.server import Server, environment, serving
 from tests.blackbox.test_worker_lockdown import attempt
 from tests.threats.kit.canaries import leaks, leaks_in, spellings
 

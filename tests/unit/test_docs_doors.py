@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -75,7 +75,9 @@ def test_every_command_and_option_is_on_the_page(command: str, path: str) -> Non
     module, _, name = path.partition(":")
     function = getattr(import_module(f"executor.cli.commands.{module}"), name)
     for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in ("where", "credentials", "place"):
-            assert f"--{parameter.name.replace('_', '-')}" in CLI, (command, parameter.name)
+        group = is_dataclass(parameter.default)
+        options = [one.name for one in fields(parameter.default)] if group else [parameter.name]
+        for option in options if parameter.kind is parameter.KEYWORD_ONLY else ():
+            assert f"--{option.replace('_', '-')}" in CLI, (command, option)
         if parameter.kind is not parameter.KEYWORD_ONLY:
             assert parameter.name in (function.__doc__ or ""), (command, parameter.name)

@@ -78,6 +78,10 @@ async def test_the_operator_declares_tools_by_pattern() -> None:
         with pytest.raises(ToolError) as lost:
             await call(box, "api.org.main.plain")
         assert lost.value.retryable
+        told = {
+            name: box.describe(f"api.org.main.{name}").get("idempotent", False) for name in ("plain", "keyed", "said")
+        }
+        assert told == {"plain": True, "keyed": False, "said": True}
         with pytest.raises(InvalidRequest):
             await box.add_openapi("other", document(PATHS, server.base), idempotent=["a?"])
 

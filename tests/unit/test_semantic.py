@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ import pytest
 from bridge.toolbox import Toolbox
 from bridge.wire.errors import ConfigError
 from catalog import semantic
+from catalog.ranking import WordRanker
 from catalog.search import SearchIndex
 from catalog.semantic import SemanticRanker, SentenceEncoder
 from catalog.vectors import MOST, SqliteVectors
-from executor import Executor
+from executor import Executor, logs
+from executor.cli.embedded import Embedded
 from executor.config import Config
 from tests.unit.test_search import tool
 from tests.unit.upstream import call
@@ -127,6 +130,26 @@ async def test_the_operator_chooses_how_tools_are_ranked(tmp_path: Path, monkeyp
     with pytest.raises(ConfigError, match="not installed"):
         async with Executor.open(config=Config(search="semantic", require="process")):
             pass
+
+
+async def test_a_home_without_tools_loads_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(semantic, "_model", lru_cache(lambda: pytest.fail("the model was loaded")))
+    async with Toolbox(ranker=SemanticRanker()) as box:
+        assert box.search("halt the tune")["items"] == []
+        await box.ready_to_search()
+
+
+async def test_a_command_ranks_by_words_unless_it_adds_or_runs_or_the_settings_say_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "configure_for_command", lambda: None)
+    monkeypatch.delenv("EXECUTOR_SEARCH", raising=False)
+    ranks = []
+    for learns, search in ((False, "auto"), (True, "auto"), (False, "semantic")):
+        (tmp_path / "config.toml").write_text(f'require = "process"\nsearch = "{search}"\n')
+        async with Embedded.open(tmp_path, learns=learns) as session:
+            ranks.append(type(session.toolbox._registry.index._ranker))
+    assert ranks == [WordRanker, SemanticRanker, SemanticRanker]
 
 
 async def test_what_the_first_search_waits_for_is_loaded_beside_the_event_loop() -> None:

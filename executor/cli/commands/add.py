@@ -242,7 +242,7 @@ async def npm(
 
 
 async def _add(kind: str, name: str, options: dict[str, Any], where: Where, json: bool) -> None:
-    async with open_session(where) as session:
+    async with open_session(where, learns=True) as session:
         report = await session.add(kind, name, **options)
     _show(report, json)
 

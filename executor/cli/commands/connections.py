@@ -58,7 +58,7 @@ async def connect(
     label = integration, scope, connection
     more: list[str] = []
     report: dict[str, Any] = {}
-    async with open_session(where) as session:
+    async with open_session(where, learns=True) as session:
         again = credentials.asks_again and not replace and await _signs_in(session, label)
         if again:
             more = (credentials.oauth_scopes or "").split()

@@ -74,7 +74,7 @@ async def refresh(name: str, source: str | None = None, /, *, json: Flag = False
     """
     from executor.cli import output
 
-    async with open_session(where) as session:
+    async with open_session(where, learns=True) as session:
         report = await session.refresh(name, None if source is None else document_source(source))
     if json:
         output.print_json(report)
@@ -122,7 +122,7 @@ async def review(
     """
     from executor.cli import output
 
-    async with open_session(where) as session:
+    async with open_session(where, learns=True) as session:
         if accept:
             told = await session.review(name, "all" if accept == ["all"] else accept)
         else:

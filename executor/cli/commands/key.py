@@ -36,7 +36,7 @@ async def _open_database(home: Path | None) -> AsyncIterator[Database]:
     from runtime.store.sqlite import Database
     from runtime.store.store import FILE
 
-    logs.configure(for_good=False)
+    logs.configure_for_command(for_good=False)
     directory = home_directory(home)
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -80,7 +80,7 @@ async def run(
         "toolkit": toolkit,
         "isolation": isolation,
     }
-    async with open_session(where) as session:
+    async with open_session(where, learns=True) as session:
         progress = None if json else output.Progress()
         answer = await (session.run(code, **options) if progress is None else _seen(session, code, options, progress))
         if answer["status"] == "waiting" and not json:

@@ -165,6 +165,8 @@ def _head(tool: dict[str, Any]) -> None:
         (f"{tool['side_effect']}: ", "quiet"),
         (tool["effect"], effects.get(tool["effect"], "")),
     ]
+    if tool.get("idempotent"):
+        facts += [("  ", ""), ("idempotent", "quiet")]
     if tool.get("deprecated"):
         facts += [("  ", ""), ("deprecated", "odd")]
     output.out.print(Text.assemble(*facts))
