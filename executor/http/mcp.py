@@ -6,6 +6,7 @@ The protocol's package takes a second to import, so it is loaded when the first 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +18,7 @@ from starlette.types import Message, Receive, Scope, Send
 from bridge.wire.errors import InvalidRequest
 from executor.http.edge import ADMITTED, Admitted
 from executor.http.operation import permit
+from executor.http.sessions import Sessions
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -27,9 +29,9 @@ if TYPE_CHECKING:
 
 DIRECT: Final = "executor.mcp.direct"
 GONE: Final = "executor.mcp.gone"
-MAX_SESSIONS: Final = 1000
-"""Open sessions of clients that speak the protocol of 2025; later ones have none."""
-
+SESSION: Final = b"mcp-session-id"
+VERSION: Final = b"mcp-protocol-version"
+FIRST_WITHOUT_SESSIONS: Final = b"2026-"
 
 Build = Callable[[Callable[[Any], "Caller"]], "Server[Any]"]
 """Makes the server that answers, given what tells who is behind a request."""
@@ -38,8 +40,9 @@ Build = Callable[[Callable[[Any], "Caller"]], "Server[Any]"]
 class McpEndpoint:
     """An ASGI endpoint with sessions behind it, which `close` ends."""
 
-    def __init__(self, build: Build) -> None:
+    def __init__(self, build: Build, sessions: Sessions | None = None) -> None:
         self._build = build
+        self.sessions = Sessions() if sessions is None else sessions
         self._manager: asyncio.Future[StreamableHTTPSessionManager] | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
@@ -57,9 +60,37 @@ class McpEndpoint:
         scope["user"] = _user(admitted.principal)
         gone = scope[GONE] = asyncio.Event()
         try:
-            await manager.handle_request(scope, _replayed(body, receive, gone), send)
+            await self._handled(manager, scope, _replayed(body, receive, gone), send)
         finally:
             gone.set()
+
+    async def _handled(self, manager: StreamableHTTPSessionManager, scope: Scope, receive: Receive, send: Send) -> None:
+        """Raises Overloaded for a session that there is no room for."""
+        principal, method = scope[ADMITTED].principal, scope["method"]
+        headers = dict(scope["headers"])
+        session = headers.get(SESSION, b"").decode("latin-1")
+        if session:
+            if method == "DELETE":
+                self.sessions.closed(session, principal)
+            # A standing stream is no use that keeps a session open: it is there as long as its client is.
+            with self.sessions.using(session, principal) if method == "POST" else contextlib.nullcontext():
+                await manager.handle_request(scope, receive, send)
+            return
+        if method != "POST" or headers.get(VERSION, b"") >= FIRST_WITHOUT_SESSIONS:
+            await manager.handle_request(scope, receive, send)
+            return
+
+        async def heard(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                given = dict(message["headers"]).get(SESSION)
+                if given is not None and message["status"] < 300:
+                    self.sessions.opened(given.decode("latin-1"), principal)
+            await send(message)
+
+        with self.sessions.opening(principal) as ended:
+            for id, whose in ended:
+                await _end(manager, scope, id, whose)
+            await manager.handle_request(scope, receive, heard)
 
     async def close(self) -> None:
         """End every session. Later requests are refused."""
@@ -117,7 +148,21 @@ def _manager(build: Build) -> StreamableHTTPSessionManager:
         )
 
     # Host and Origin were checked at the edge, with the names that the operator allowed.
-    return StreamableHTTPSessionManager(build(caller), max_request_body_size=RUN_BODY_BYTES, max_sessions=MAX_SESSIONS)
+    return StreamableHTTPSessionManager(build(caller), max_request_body_size=RUN_BODY_BYTES)
+
+
+async def _end(manager: StreamableHTTPSessionManager, scope: Scope, id: str, principal: str) -> None:
+    """End a session as its own client would."""
+    headers = [(SESSION, id.encode("latin-1")), (b"host", b"localhost")]
+    asked: Scope = {**scope, "method": "DELETE", "headers": headers, "query_string": b"", "user": _user(principal)}
+
+    async def nothing() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def ignored(message: Message) -> None:
+        pass
+
+    await manager.handle_request(asked, nothing, ignored)
 
 
 def _user(principal: str) -> object:
