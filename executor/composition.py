@@ -26,6 +26,8 @@ from runtime.store.store import Store
 if TYPE_CHECKING:
     from executor.packages import Packages
 
+ON_DISK: Final = Retention()
+IN_MEMORY: Final = Retention(runs=1_000, bytes=64 * 1024**2)
 LANGUAGES: Final = ("typescript", "javascript", "python")
 
 
@@ -74,7 +76,7 @@ async def assemble(home: str | Path | None, config: Config | None, *, take_up: b
     """Start the parts, give them, stop them. Raises ConfigError, StorageFull; then nothing is left running."""
     directory = _directory(home)
     settings = Config.load(directory) if config is None else config
-    store = await Store.open(directory, _retention(settings))
+    store = await Store.open(directory, _retention(settings, IN_MEMORY if directory is None else ON_DISK))
     if directory is not None:
         running.withdraw(directory)
     try:
@@ -113,9 +115,9 @@ async def assemble(home: str | Path | None, config: Config | None, *, take_up: b
         await store.close()
 
 
-def _retention(settings: Config) -> Retention:
+def _retention(settings: Config, usual: Retention) -> Retention:
     seconds = None if settings.keep_days is None else settings.keep_days * 86_400
-    return Retention(settings.keep_runs, settings.keep_bytes, seconds)
+    return Retention(settings.keep_runs or usual.runs, settings.keep_bytes or usual.bytes, seconds)
 
 
 def _directory(home: str | Path | None) -> Path | None:

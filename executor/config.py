@@ -42,9 +42,11 @@ class Config(BaseModel):
     recycle_after_runs: int = Field(5_000, ge=1, description="runs after which a worker is replaced")
     grace_ms: int = Field(500, ge=10, le=60_000, description="how long a worker may take to stop a run")
     require: Literal["full", "syscalls", "process"] = Field("syscalls", description="lowest acceptable isolation level")
-    keep_runs: int = Field(10_000, ge=1, description="ended runs that are kept")
+    keep_runs: int | None = Field(None, ge=1, description="ended runs that are kept; else 10 000, in memory 1 000")
     keep_days: float | None = Field(None, gt=0, description="days that ended runs are kept; else for ever")
-    keep_bytes: int = Field(4 * 1024**3, ge=1024**2, description="bytes of the store above which old runs go")
+    keep_bytes: int | None = Field(
+        None, ge=1024**2, description="bytes of the store above which old runs go; else 4 GiB, in memory 64 MiB"
+    )
     approval_s: float = Field(86_400.0, gt=0, le=366 * 86_400, description="seconds that a person has to answer")
     max_waiting: int = Field(10_000, ge=0, description="calls that wait for a person at once; further ones fail")
     max_denials: int = Field(

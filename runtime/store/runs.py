@@ -279,7 +279,7 @@ class RunStore:
             query = "SELECT n FROM runs WHERE ended_at < ? ORDER BY n LIMIT 10000"
             before = time.time() - self._retention.seconds
             _forget(connection, [n for (n,) in connection.execute(query, (before,))])
-        (count,) = connection.execute("SELECT count(*) FROM runs").fetchone()
+        (count,) = connection.execute("SELECT count(*) FROM runs WHERE ended_at IS NOT NULL").fetchone()
         forgotten = _forget_oldest(connection, count - self._retention.runs)
         while _used_bytes(connection) > self._retention.bytes and forgotten < count:
             some = _forget_oldest(connection, (count - forgotten) // 10 + 1)

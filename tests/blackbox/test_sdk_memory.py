@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from executor import Config, Executor
+from executor import Config, Executor, NotFound
+from executor.composition import IN_MEMORY
+from runtime.store.runs import PRUNE_EVERY
 
 pytestmark = pytest.mark.anyio
 
@@ -29,3 +31,17 @@ async def test_a_thousand_runs_leave_no_memory_behind(tmp_path: Path):
         before = resident_bytes()
         await many(1000)
         assert resident_bytes() - before < 6 * 1024 * 1024
+
+
+async def test_a_home_in_memory_forgets_the_oldest_that_ended_and_none_that_waits():
+    assert (IN_MEMORY.runs, IN_MEMORY.bytes) == (1_000, 64 * 1024**2)
+    async with Executor.open(config=Config(workers=1, keep_bytes=1024**2)) as ex:
+        ex.tool("m.org.main.write", lambda args: args, side_effect="write")
+        waiting = await ex.run("await tools.m.org.main.write({})", language="javascript")
+        first = await ex.run("'first'", language="javascript")
+        for _ in range(2 * PRUNE_EVERY):
+            last = await ex.run("'x'.repeat(15_000)", language="javascript")
+        with pytest.raises(NotFound):
+            await ex.get_run(first.run_id)
+        assert (await ex.get_run(last.run_id)).status == "completed"
+        assert (await ex.get_run(waiting.run_id)).status == "waiting"

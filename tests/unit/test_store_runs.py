@@ -126,7 +126,7 @@ async def test_calls_outside_any_run_are_numbered_on(database: Database):
 
 async def test_the_oldest_ended_runs_go_first_with_all_that_is_theirs(database: Database):
     """PER-20"""
-    store = await opened(database, runs=3)
+    store = await opened(database, runs=2)
     waiting = row(store, "waiting", labels='{"a": "b"}')
     await store.accept(waiting)
     ended = [row(store) for _ in range(5)]
@@ -141,6 +141,18 @@ async def test_the_oldest_ended_runs_go_first_with_all_that_is_theirs(database: 
         owners = await database.read(lambda c, t=table: {n for (n,) in c.execute(f"SELECT run FROM {t}")})
         assert owners == {ended[4].n, ended[3].n}, table
     assert await database.read(lambda c: c.execute("SELECT count(*) FROM blobs").fetchone()) == (3,)
+
+
+async def test_runs_that_wait_take_no_place_of_those_that_ended(database: Database):
+    store = RunStore(database, Retention(runs=3))
+    waiting = [row(store, "waiting", ended_at=None) for _ in range(5)]
+    for one in waiting:
+        await store.accept(one)
+    for _ in range(6):
+        await store.finish(row(store), [], yes)
+    await store.sweep()
+    kept = await database.read(lambda c: c.execute("SELECT status, count(*) FROM runs GROUP BY status").fetchall())
+    assert dict(kept) == {"completed": 3, "waiting": 5}
 
 
 async def test_the_database_stays_below_its_cap_in_bytes(database: Database):
