@@ -1,7 +1,7 @@
 """Builds that are broken on purpose: each a patch, what it breaks, and the tests that must fail for it.
 
-`./scripts/calibrate` applies each to a copy of this tree and runs those tests there; a build that they do not notice is
-a hole in the suite. `--report` writes docs/calibration.md.
+`./scripts/calibrate` runs those tests in a copy of this tree, where all must pass, then applies each build to it and
+runs its tests again; a build that they do not notice is a hole in the suite. `--report` writes docs/calibration.md.
 """
 
 from __future__ import annotations
@@ -118,28 +118,40 @@ def tried(build: Build, place: Path) -> Outcome:
     for path, text in files.items():
         path.write_text(text)
     began = time.monotonic()
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--timeout", "60", *build.tests]
-    env = os.environ | {"PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        status, failed = _tested(place, build.tests, LIMIT_S, "-x")
+    finally:
+        for path, text in whole.items():
+            path.write_text(text)
+    # A build may be broken so badly that the process which runs the tests dies: that is noticed as well.
+    seen = failed if status == 1 else (CRASH,) if status is not None and status < 0 else ()
+    return Outcome(build, seen, time.monotonic() - began)
+
+
+def failing(tested: list[Build], place: Path) -> tuple[str, ...]:
+    """The tests of these builds that fail in a tree that nobody broke: they would notice nothing. Empty: all pass."""
+    tests = tuple(dict.fromkeys(test for build in tested for test in build.tests))
+    status, failed = _tested(place, tests, LIMIT_S * len(tested))
+    return failed or (() if status == 0 else (f"the tests ended with {status}",))
+
+
+def _tested(place: Path, tests: tuple[str, ...], limit: float, *options: str) -> tuple[int | None, tuple[str, ...]]:
+    """The exit status of pytest in the tree at `place`, None when it did not end in time, and which tests failed."""
+    command = [sys.executable, "-m", "pytest", "-q", *options, "-p", "no:cacheprovider", "--timeout", "60", *tests]
     try:
         done = subprocess.run(
             command,
             cwd=place,
-            env=env,
+            env=os.environ | {"PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=LIMIT_S,
+            timeout=limit,
             check=False,
         )
-        # A build may be broken so badly that the process which runs the tests dies: that is noticed as well.
-        crashed = (CRASH,) if done.returncode < 0 else ()
-        failed = tuple(sorted(set(_FAILED.findall(done.stdout)))) if done.returncode == 1 else crashed
     except subprocess.TimeoutExpired:
-        failed = ()
-    finally:
-        for path, text in whole.items():
-            path.write_text(text)
-    return Outcome(build, failed, time.monotonic() - began)
+        return None, ()
+    return done.returncode, tuple(sorted(set(_FAILED.findall(done.stdout))))
 
 
 def report(outcomes: list[Outcome]) -> str:
@@ -151,7 +163,7 @@ def report(outcomes: list[Outcome]) -> str:
         "Does the suite notice when a guard is taken out? Each line is a build that is broken on purpose, a patch in",
         "`tests/calibration`, and the test that failed first. Written by `./scripts/calibrate --report`.",
         "",
-        f"**{caught} of {len(outcomes)} broken builds are noticed.**",
+        f"**{caught} of {len(outcomes)} broken builds are noticed**, by tests that all pass while nothing is broken.",
         "",
         "| build | what is broken | noticed by |",
         "|---|---|---|",
@@ -163,13 +175,17 @@ def report(outcomes: list[Outcome]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Try the builds that are named, or all. Exit status 1 when one is not noticed."""
+    """Try the builds that are named, or all. Exit status 1 when one is not noticed, 2 when tests fail without one."""
     wanted = [one for one in arguments if not one.startswith("-")]
+    chosen = [build for build in builds() if not wanted or build.name in wanted]
     outcomes = []
     with copied() as place:
-        for build in builds():
-            if wanted and build.name not in wanted:
-                continue
+        for test in (failed := failing(chosen, place)):
+            print(f"fails although nothing is broken: {test}", file=sys.stderr)
+        if failed:
+            return 2
+        print(f"{'nothing broken':24} all tests pass", flush=True)
+        for build in chosen:
             outcome = tried(build, place)
             by = ", ".join(outcome.noticed_by) or "NOBODY"
             print(f"{build.name:24} {outcome.seconds:6.1f} s  {by}", flush=True)

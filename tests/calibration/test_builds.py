@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.calibration.builds import ROOT, Build, broken, builds, copied, tried
+from tests.calibration.builds import ROOT, Build, broken, builds, copied, failing, tried
 
 BUILDS = builds()
 
 
 def test_there_are_enough_of_them() -> None:
-    assert len(BUILDS) >= 12
+    assert len(BUILDS) >= 28
 
 
 @pytest.mark.parametrize("build", BUILDS, ids=lambda build: build.name)
@@ -29,5 +29,6 @@ def test_a_broken_build_applies_and_names_tests_that_there_are(build: Build) -> 
 def test_every_broken_build_is_noticed(long: bool) -> None:
     if long:
         with copied() as place:
+            assert failing(BUILDS, place) == ()
             unnoticed = [build.name for build in BUILDS if not tried(build, place).noticed_by]
         assert unnoticed == []

@@ -35,6 +35,24 @@ EQUIVALENT: Final = (
         ("(True)", "1"),
         FASTER,
     ),
+    Known(
+        "bridge/http1.py",
+        'raise self._broken("ended before it was complete")',
+        ("pass",),
+        "h11 itself raises where a connection ends within a body; this is for a reader that does not",
+    ),
+    Known(
+        "bridge/http1.py",
+        "elif isinstance(event, h11.EndOfMessage):",
+        ("(True)",),
+        "h11 itself raises where a connection ends within a body, and gives nothing else",
+    ),
+    Known(
+        "bridge/http1.py",
+        "if not isinstance(event, h11.InformationalResponse) or event.status_code == 101:",
+        ("(False)",),
+        "what is no answer is asked for again and again, and refused with the same words at the bound",
+    ),
     Known("bridge/policy.py", "self.version = 0", ("1",), "the version is only compared with an earlier one"),
     Known("bridge/policy.py", "if view.lenses:", ("(True)",), FASTER),
     Known(

@@ -229,6 +229,21 @@ async def test_pkg_05_what_a_version_was_at_first_use_it_stays(tmp_path: Path) -
         assert tree.files["node_modules/part/index.js"] == b"1"
 
 
+async def test_pkg_05_a_version_that_has_to_be_fetched_again_is_the_one_that_it_was(tmp_path: Path) -> None:
+    """PKG-05: also where the registry states another kind of digest now, which cannot be compared with the first."""
+    async with registry() as shelf:
+        shelf.publish("part", files={"index.js": "1"})
+        async with installer(shelf, tmp_path) as npm:
+            await npm.lock("part")
+        (kept,) = files(tmp_path, "archives")
+        kept.unlink()
+        other = packed({"index.js": "steal()"}, name="part")
+        address = {"tarball": f"{shelf.url}/part/-/part-1.0.0.tgz", "integrity": sri(other, "sha384")}
+        shelf.publish("part", files={"index.js": "steal()"}, dist=address)
+        shelf.publish("two", dependencies={"part": "1.0.0"})
+        assert (await refused(shelf, tmp_path, "two")).reason == "integrity"
+
+
 def link(kind: bytes, target: str, path: str = "package/x") -> list[tuple[tarfile.TarInfo, bytes]]:
     return [entry("package/package.json", "{}"), entry(path, type=kind, linkname=target)]
 

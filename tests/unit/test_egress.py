@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.client import Client
-from bridge.egress import Gate, Grant, is_public, parse_named
+from bridge.egress import Gate, Grant, is_public, parse_named, private_address
 from bridge.wire.errors import ConfigError, ImportFailed, InvalidRequest, ToolError
 from catalog.origin import BadUrl, Reach, join_url, parse_host, parse_reach, parse_url, reach_of
 from tests.unit.upstream import (
@@ -307,3 +307,42 @@ async def test_a_network_that_holds_public_addresses_is_not_named_as_private(net
     async with toolbox() as box:
         with pytest.raises(InvalidRequest, match="more than private"):
             await box.add_http("web", ["http://a.test"], allow_private=[network])
+
+
+@pytest.mark.parametrize(
+    "text", ["fc00::/7", "fd00::/8", "4000::/16", "fe80::/10", "10.0.0.0/8", "8.8.8.8/32", "::1/128"]
+)
+def test_a_network_that_is_no_part_of_the_internet_can_be_named(text: str) -> None:
+    assert parse_named(text).network == ipaddress.ip_network(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["0.0.0.0/0", "8.0.0.0/8", "::/0", "2000::/3", "2001:db8:1::/40", "c000::/2", "4000::/6"]
+)
+def test_a_network_of_the_internet_cannot(text: str) -> None:
+    with pytest.raises(InvalidRequest):
+        parse_named(text)
+
+
+def test_a_place_is_checked_against_the_grant_the_operator_and_its_address() -> None:
+    """SSRF-01"""
+    gate = Gate.configured(["https://a.test", "http://10.0.0.1", "http://93.184.216.34"], [])
+    urls = [
+        parse_url(text) for text in ("https://a.test/x", "http://10.0.0.1/", "http://93.184.216.34/", "https://b.test/")
+    ]
+    grant = Grant(tuple(reach_of(url) for url in urls))
+    gate.check("GET", urls[0], grant)
+    gate.check("GET", urls[2], grant)
+    said = []
+    for url in (urls[1], urls[3], parse_url("https://c.test/")):
+        with pytest.raises(ToolError) as caught:
+            gate.check("GET", url, grant)
+        assert caught.value.code == "egress_denied"
+        said.append(str(caught.value))
+    assert "is an address" in said[0]
+    gate.check("GET", urls[1], Grant(grant.reach, (parse_named("10.0.0.1"),)))
+
+
+def test_a_refusal_says_whether_an_address_was_written_or_found() -> None:
+    assert "10.0.0.1 is an address" in str(private_address(parse_host("10.0.0.1")))
+    assert "a.test resolves to an address" in str(private_address(parse_host("a.test")))

@@ -141,7 +141,7 @@ async def test_the_length_of_a_body_that_does_not_come_is_no_matter() -> None:
         (b"SSH-2.0-x\r\n\r\n",),
         (b"HTTP/1.1 2000 OK\r\n\r\n",),
         (OK + b"transfer-encoding: chunked\r\n\r\nzz",),
-        (OK + b"transfer-encoding: chunked\r\n\r\n" + b"%x\r\n" % (http1.MAX_CHUNK + 1), b"a"),
+        (OK + b"transfer-encoding: chunked\r\n\r\n" + b"%x\r\n" % (http1.MAX_CHUNK + 1), b"a" * 2 * LIMIT),
         (OK + b"x: " + b"y" * http1.MAX_HEADER_BYTES, b"y"),
     ],
 )
@@ -222,6 +222,14 @@ async def test_a_connection_is_used_again_only_when_nothing_came_behind_the_answ
     unseen = connection(answer)
     await exchange(unseen)
     assert not unseen.reusable()
+    half = connection(OK + b"content-length: 5\r\n\r\nabc", raw=ours)
+    with pytest.raises(ToolError):
+        await exchange(half)
+    assert not half.reusable()
+    much = connection(OK + b"content-length: 200\r\n\r\n", raw=ours)
+    with pytest.raises(ToolError):
+        await exchange(much)
+    assert not much.reusable()
     later = connection(answer, raw=ours)
     await exchange(later)
     assert later.alive()
