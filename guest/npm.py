@@ -7,13 +7,13 @@ import hashlib
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from guest import toolchain
 
-_MAX_MEMBERS: Final = 4096
+_MAX_MEMBERS: Final = 8192
 _MAX_BYTES: Final = 64 << 20
 
 
@@ -65,9 +65,18 @@ def integrity(archive: bytes) -> str:
 
 
 def members(archive: bytes, under: tuple[str, ...] = ("",)) -> dict[str, bytes]:
-    """Every plain file of an archive whose path starts with one of `under`, read one by one."""
-    found: dict[str, bytes] = {}
-    left = _MAX_BYTES
+    """Every plain file of an archive whose path starts with one of `under`."""
+    return dict(_walk(archive, under, _MAX_BYTES))
+
+
+def files(name: str, cache: Path, *, under: tuple[str, ...], most: int) -> Iterator[tuple[str, bytes]]:
+    """As `package`, one file at a time, for one whose files are `most` bytes together."""
+    fetch([name], cache)
+    yield from _walk(_kept(name, cache).read_bytes(), under, most)
+
+
+def _walk(archive: bytes, under: tuple[str, ...], most: int) -> Iterator[tuple[str, bytes]]:
+    left, count = most, 0
     with tempfile.TemporaryFile() as file:
         file.write(archive)
         file.seek(0)
@@ -76,12 +85,12 @@ def members(archive: bytes, under: tuple[str, ...] = ("",)) -> dict[str, bytes]:
                 if not member.isfile() or not member.name.startswith(under):
                     continue
                 left -= member.size
-                if left < 0 or len(found) == _MAX_MEMBERS:
+                count += 1
+                if left < 0 or count > _MAX_MEMBERS:
                     raise toolchain.BuildFailed("a package is larger than any that is used here")
                 body = tar.extractfile(member)
                 assert body is not None
-                found[member.name] = body.read()
-    return found
+                yield member.name, body.read()
 
 
 def node(cache: Path) -> list[str | Path]:

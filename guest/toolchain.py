@@ -33,7 +33,7 @@ COMPILE: Final = (
 LINK: Final = ("-O3", "-mexec-model=reactor", "-Wl,--strip-all", "-Wl,--gc-sections")
 """What decides how the compiler makes its C library; the rest of a link's flags does not."""
 
-_INCLUDE: Final = re.compile(rb'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+_INCLUDE: Final = re.compile(rb'^\s*#\s*(?:include|embed)\s+"([^"]+)"', re.MULTILINE)
 
 
 class BuildFailed(RuntimeError):
@@ -193,7 +193,7 @@ class Compiler:
 
 
 def _with_includes(folder: Path, name: str) -> dict[str, bytes]:
-    """The file and every file of `folder` that it includes, by name."""
+    """The file and every file of `folder` that it includes or embeds, by name."""
     found: dict[str, bytes] = {}
     wanted = [name]
     while wanted:

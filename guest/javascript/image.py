@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -34,11 +34,16 @@ def boot_source() -> bytes:
     return ("(function (natives) {\n" + "\n".join(parts) + "\n})").encode()
 
 
-def link(ctx: BuildContext, extra: Sequence[Path] = ()) -> bytes:
-    """The linked module, not yet pre-initialised. `extra` are more C sources; they may include the shim's headers."""
+def link(ctx: BuildContext, extra: Sequence[Path] = (), data: Mapping[str, bytes] | None = None) -> bytes:
+    """The linked module, not yet pre-initialised.
+
+    `extra` are more C sources; they may include the shim's headers, and embed the files of `data` by name.
+    """
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder)
         _lay_sources(ctx, tree, extra)
+        for name, body in (data or {}).items():
+            (tree / name).write_bytes(body)
         shim = [path.name for path in (*sorted(SHIM.glob("*.c")), *extra)]
         compiler = ctx.compiler
         ctx.progress("compiling the engine and the shim")

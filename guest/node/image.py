@@ -1,7 +1,8 @@
 """The Node image: the engine of the JavaScript image, with modules and with what npm packages expect around them.
 
 Parts of Node's library that are packages of their own come from npm, pinned by hash; the rest is in lib/ and boot/.
-They are all loaded when the image is built, so that a run finds them ready.
+They are all loaded when the image is built, so that a run finds them ready. The tables of locales are data of the
+module, so that all isolates share their pages; each is inflated in the isolate that asks for it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, Final
 from guest import npm, toolchain
 from guest.context import BuildContext
 from guest.javascript.image import EXPORTS, boot_source, check, link
+from guest.node.cldr import cldr
 from guest.node.zones import zones
 
 HERE: Final = Path(__file__).parent
@@ -34,8 +36,10 @@ PACKAGES: Final = {
 
 def build_node(ctx: BuildContext) -> bytes:
     """The pre-initialised image. Raises BuildFailed when a package is not to be had or is not the expected one."""
-    calls = [("boot", boot_source()), ("modules", modules_source(library(ctx), zones(ctx)))]
-    image = ctx.preinitialise(link(ctx, sorted(SHIM.glob("*.c"))), calls, drop=["problem"])
+    locales, index = cldr(ctx)
+    calls = [("boot", boot_source()), ("modules", modules_source(library(ctx), zones(ctx), index))]
+    module = link(ctx, sorted(SHIM.glob("*.c")), {"locales.bin": locales})
+    image = ctx.preinitialise(module, calls, drop=["problem"])
     check(image, EXPORTS)
     return image
 
@@ -56,10 +60,10 @@ def library(ctx: BuildContext) -> dict[str, str]:
     return found
 
 
-def modules_source(sources: dict[str, str], zones: dict[str, Any]) -> bytes:
+def modules_source(sources: dict[str, str], zones: dict[str, Any], locales: dict[str, Any]) -> bytes:
     """The layer of modules as one function of the natives: what it is made from, then boot/ in the names' order."""
     names = json.loads((HERE / "names.json").read_text())
     parts = [path.read_text() for path in sorted(BOOT.glob("*.js"))]
-    given = {"LIBRARY": sources, "NAMES": names, "ZONES": zones}
+    given = {"LIBRARY": sources, "NAMES": names, "ZONES": zones, "CLDR": locales}
     tables = "".join(f"const {name} = {json.dumps(value, separators=(',', ':'))};\n" for name, value in given.items())
     return f"(function (natives) {{\n{tables}{chr(10).join(parts)}\n}})".encode()

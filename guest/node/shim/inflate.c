@@ -1,4 +1,5 @@
-/* Decompression at the engine's own speed: DEFLATE (RFC 1951), and the CRC-32 of gzip (RFC 1952). */
+/* Decompression at the engine's own speed: DEFLATE (RFC 1951), and the CRC-32 of gzip (RFC 1952); the tables of locales
+   are kept that way. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -215,6 +216,28 @@ static JSValue native_inflate(JSContext *ctx, JSValueConst this_value, int argc,
     return result;
 }
 
+/* What Intl knows of locales (guest/node/cldr.py). */
+static const uint8_t locales[] = {
+#embed "locales.bin"
+};
+
+/* natives.table(offset, size) -> the text of one table of the locales */
+static JSValue native_table(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv) {
+    (void)this_value, (void)argc;
+    uint32_t offset = 0, size = 0;
+    if (JS_ToUint32(ctx, &offset, argv[0]) || JS_ToUint32(ctx, &size, argv[1])) return JS_EXCEPTION;
+    if (offset > sizeof locales || size > sizeof locales - offset) return JS_ThrowRangeError(ctx, "no such table");
+    Stream stream = {0};
+    stream.in = locales + offset;
+    stream.len = size;
+    inflate(&stream);
+    JSValue text = stream.trouble == FINE   ? JS_NewStringLen(ctx, (const char *)stream.out, stream.size)
+                   : stream.trouble == FULL ? JS_ThrowOutOfMemory(ctx)
+                                            : JS_ThrowRangeError(ctx, "no such table");
+    js_free_rt(guest_rt, stream.out);
+    return text;
+}
+
 /* natives.crc32(bytes, before) -> number */
 static JSValue native_crc32(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv) {
     (void)this_value, (void)argc;
@@ -235,6 +258,7 @@ static JSValue native_crc32(JSContext *ctx, JSValueConst this_value, int argc, J
 
 int inflate_install(JSContext *ctx, JSValueConst natives) {
     JS_SetPropertyStr(ctx, natives, "inflate", JS_NewCFunction(ctx, native_inflate, "", 1));
+    JS_SetPropertyStr(ctx, natives, "table", JS_NewCFunction(ctx, native_table, "", 2));
     JS_SetPropertyStr(ctx, natives, "crc32", JS_NewCFunction(ctx, native_crc32, "", 2));
     return 0;
 }
