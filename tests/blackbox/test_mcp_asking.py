@@ -166,7 +166,7 @@ async def test_a_run_that_is_cancelled_takes_its_question_along(hall: Hall):
 
 @pytest.mark.parametrize("tool", ["refs", "giant", "nested", "password"])
 async def test_a_form_that_is_not_put_to_anybody_fails_the_call_and_says_why(hall: Hall, tool: str):
-    """MCP-17"""
+    """MCP-15"""
     run = await hall.ex.run(f"await tools.ask.org.main.{tool}({{}})")
     assert run.status == "failed"
     assert run.error["details"]["code"] == "upstream_error"
