@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import anyio
 import structlog
+from pydantic_core import to_json
 
 from bridge.asking import Put, Resumed
 from bridge.calls import ARGS_BYTES, CallContext
@@ -106,6 +107,7 @@ class Passage:
     async def call_tool(self, name: str, args: dict[str, Any]) -> dict[str, Any]:
         """The result of a tool of the MCP server behind the integration. Raises ToolError."""
         assert self._tools is not None
+        self._check_size(len(to_json(args, bytes_mode="base64", fallback=str)))
         return await self._tools(self, name, args)
 
     async def environment(self, place: Reach) -> dict[str, str]:
@@ -130,13 +132,7 @@ class Passage:
 
         Raises ToolError: egress_denied, connection_missing, upstream_*, too_large.
         """
-        if request.body is not None and len(request.body) > self.body_limit:
-            raise ToolError(
-                "too_large",
-                f"The request's body takes {len(request.body)} bytes as written; at most {self.body_limit} are sent.",
-                hint="Send less, or in several calls.",
-                details={"limit": self.body_limit, "size": len(request.body)},
-            )
+        self._check_size(len(request.body or b""))
         url = request.url
         seen = {str(url)}
         at_home = True
@@ -168,6 +164,15 @@ class Passage:
                 )
             url = self._next(url, answer, seen)
         raise ToolError("upstream_error", f"{request.url.origin} redirects more than {MAX_REDIRECTS} times.")
+
+    def _check_size(self, size: int) -> None:
+        if size > self.body_limit:
+            raise ToolError(
+                "too_large",
+                f"The request's body takes {size} bytes as written; at most {self.body_limit} are sent.",
+                hint="Send less, or in several calls.",
+                details={"limit": self.body_limit, "size": size},
+            )
 
     async def open(self, request: OutboundRequest) -> Opened:
         """Check, credential and send `request` once; its answer is read as it comes, and may be a redirect.

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from bridge.calls import ARGS_BYTES
+from bridge.outbound import written_limit
 from executor import Config, Executor, Forbidden, ImportFailed, InvalidRequest, ToolError
 from tests.blackbox.mcp_upstream import newer_server
 from tests.blackbox.processes import until
@@ -144,6 +146,13 @@ async def test_what_a_server_says_about_a_failure_is_told(ex: Executor, rogue: R
     assert (await failed(ex, "abandon")).code == "upstream_unreachable"
     assert (await failed(ex, "huge")).code == "too_large"
     assert await call(ex, "echo", text="on") == "on"
+
+
+async def test_arguments_that_take_too_much_as_they_are_written_are_not_sent(ex: Executor, rogue: Rogue):
+    await add(ex, rogue.url)
+    error = await failed(ex, "echo", text="\x01" * 500_000)
+    assert (error.code, error.details) == ("too_large", {"limit": written_limit(ARGS_BYTES), "size": 3_000_011})
+    assert await call(ex, "echo", text="x" * 500_000) == "x" * 500_000
 
 
 async def test_an_effect_whose_answer_was_lost_is_unknown(ex: Executor, rogue: Rogue):
