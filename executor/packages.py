@@ -99,6 +99,8 @@ class Runner(Protocol):
 
     async def run(self, call: PackageCall, budgets: Budgets, context: CallContext) -> RunResult: ...
 
+    async def aclose(self) -> None: ...
+
 
 class Packages:
     """Installs and runs packages. Close it when done."""
@@ -117,7 +119,8 @@ class Packages:
         return self._budgets.wall_ms
 
     async def aclose(self) -> None:
-        """End what is being installed. Safe to call again."""
+        """End what is being installed, and what is loaded ahead. Safe to call again."""
+        await self._runner.aclose()
         if self._installer is not None:
             await self._installer.aclose()
 

@@ -160,9 +160,13 @@ class Link(asyncio.Protocol):
             return
         self._kept[key] = len(pages)
         while len(self._kept) > 1 and sum(self._kept.values()) > KEPT_BYTES:
-            oldest, _ = self._kept.popitem(last=False)
-            self.send(Keep(frames.VERSION, frames.KEEP, 0, oldest, b""))
+            self.drop(next(iter(self._kept)))
         self.send(Keep(frames.VERSION, frames.KEEP, 0, key, pages))
+
+    def drop(self, key: str) -> None:
+        """Have the worker keep those pages no longer; runs that began from them have what they need."""
+        if self._kept.pop(key, None) is not None:
+            self.send(Keep(frames.VERSION, frames.KEEP, 0, key, b""))
 
     def free(self, slot: Slot) -> None:
         if self._slots.pop(slot.number, None) is not None:

@@ -2,7 +2,8 @@
 
 An image is made without an environment and without a parameter, so no secret is in it, and only of a package that drew
 no random number, set no timer and fetched nothing while it was loaded: what it did then is the same in every isolate.
-It names what it read of the environment; a call that sets any of that loads the package anew.
+Of one that drew random numbers there are memories that are good for one call each (`runtime.package_stock`). An image
+names what it read of the environment; a call that sets any of that loads the package anew.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from runtime.engine.pages import checked
 from runtime.engine.sealed import Sealed
 from runtime.package_run import Pages
 
-_MAGIC: Final = b"EXPKGIM1"
+_MAGIC: Final = b"EXPKGIM2"
 _ENTRIES: Final = 512
 _DISK_BYTES: Final = 2 << 30
 _MEMORY_BYTES: Final = 256 << 20
@@ -31,13 +32,15 @@ _MAX_NAMES: Final = 10_000
 class Loaded:
     """What is known of a package that was loaded once. `env` are the names that it read then, `*` for all of them.
 
-    Not `pure`: there is no image, and each call loads the package itself.
+    Not `pure`: there is no image, and each call loads the package itself. `once`: it drew random numbers, which no two
+    calls may share, so that its memory is good for one call.
     """
 
     pure: bool
     env: tuple[str, ...]
     exports: tuple[str, ...]
     logs: tuple[tuple[str, str], ...] = ()
+    once: bool = False
 
     def suits(self, env: dict[str, str]) -> bool:
         """Whether loading the package with this environment would have come to the same."""
@@ -71,10 +74,11 @@ class PackageImages:
         return image
 
     async def put(self, key: str, loaded: Loaded, pages: bytes) -> PackageImage:
-        """Keep what loading a package made. Pages that are none are not kept, and the package counts as not pure."""
-        if loaded.pure and not _sound(pages):
+        """Keep what loading a package made. Pages that are none are not kept, and the package counts as not pure; pages
+        that are good for one call are for the caller to keep."""
+        if loaded.pure and not sound(pages):
             loaded = Loaded(False, loaded.env, loaded.exports)
-        image = PackageImage(loaded, Pages(key, pages) if loaded.pure else None)
+        image = PackageImage(loaded, Pages(key, pages) if loaded.pure and not loaded.once else None)
         self._hold(key, image)
         await asyncio.to_thread(self._sealed.put, key.encode(), _packed(image))
         return image
@@ -89,19 +93,19 @@ class PackageImages:
 
 def loaded_of(said: dict[str, Any], logs: list[dict[str, Any]]) -> Loaded | None:
     """What a guest said of a package that it has loaded; None when that is in another shape."""
-    env, exports, pure = said.get("env"), said.get("exports"), said.get("pure")
-    if not _are_names(env) or not _are_names(exports) or type(pure) is not bool:
+    env, exports, pure, random = (said.get(name) for name in ("env", "exports", "pure", "random"))
+    if not _are_names(env) or not _are_names(exports) or type(pure) is not bool or type(random) is not bool:
         return None
     assert env is not None
     assert exports is not None
-    return Loaded(pure, tuple(env), tuple(exports), tuple((line["level"], line["text"]) for line in logs))
+    return Loaded(pure, tuple(env), tuple(exports), tuple((line["level"], line["text"]) for line in logs), random)
 
 
 def _are_names(value: Any) -> bool:
     return isinstance(value, list) and len(value) <= _MAX_NAMES and all(isinstance(name, str) for name in value)
 
 
-def _sound(pages: bytes) -> bool:
+def sound(pages: bytes) -> bool:
     try:
         checked(pages)
     except Unusable:
@@ -124,7 +128,7 @@ def _read(key: str, data: bytes) -> PackageImage | None:
     facts, pages = msgpack.unpackb(data)
     known = json.loads(facts)
     logs = tuple((level, text) for level, text in known["logs"])
-    loaded = Loaded(known["pure"], tuple(known["env"]), tuple(known["exports"]), logs)
-    if not loaded.pure:
+    loaded = Loaded(known["pure"], tuple(known["env"]), tuple(known["exports"]), logs, known["once"])
+    if not loaded.pure or loaded.once:
         return PackageImage(loaded, None)
-    return PackageImage(loaded, Pages(key, pages)) if _sound(pages) else None
+    return PackageImage(loaded, Pages(key, pages)) if sound(pages) else None

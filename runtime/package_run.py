@@ -32,10 +32,11 @@ SUMMED: Final = ("fuel", "wall_ms", "bridge_calls", "cpu_ms", "waited_ms")
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """Memory of a loaded package that a run can begin from."""
+    """Memory of a loaded package that a run can begin from; `once`: one run, and no other."""
 
     key: str
     data: bytes = field(repr=False)
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,8 @@ class PackageRuns:
                     fetches.bound(driver.deadline)
                     ending = await driver.ended()
                 finally:
+                    if pages is not None and pages.once:
+                        slot.drop(pages.key)
                     slot.release()
         finally:
             fetches.drop()

@@ -16,17 +16,19 @@ import structlog
 from bridge.calls import CallContext, CallJournal
 from bridge.proxy import ToolProxy
 from bridge.wire import codec, frames
-from bridge.wire.errors import FrameError, InvalidRequest, Unserializable
+from bridge.wire.errors import FrameError, InvalidRequest, Overloaded, Unserializable
 from catalog.kinds.npm.bundle import Bundle, PackageSource, TooLarge
 from catalog.kinds.npm.resolution import Unresolved
 from runtime import values
 from runtime.budgets import STORED_RESULT_BYTES, Budgets, limit_of
 from runtime.dispatcher import Dispatcher
-from runtime.package_images import Loaded, PackageImage, PackageImages, loaded_of
-from runtime.package_run import PackageRuns, Ran, together
+from runtime.package_images import Loaded, PackageImage, PackageImages, loaded_of, sound
+from runtime.package_run import PackageRuns, Pages, Ran, together
+from runtime.package_stock import Stock
 from runtime.results import RunResult
 from runtime.run import failure
 from runtime.settle import HINTS
+from runtime.tasks import Tasks
 from runtime.worker.run import NODE, TAKE
 
 REASONS: Final = frozenset({"load_failed", "not_found", "invalid", "threw"})
@@ -71,6 +73,16 @@ class Packages:
         self._images = images or PackageImages()
         self._bundles: OrderedDict[str, Bundle] = OrderedDict()
         self._loading: dict[str, asyncio.Lock] = {}
+        self._stock = Stock()
+        self._refills: dict[str, asyncio.Task[None]] = {}
+        self._expected: set[str] = set()
+        """Packages of which somebody waits for the memory that is being made."""
+        self._tasks: Tasks | None = None
+
+    async def aclose(self) -> None:
+        """End what is made ahead of calls. Safe to call again."""
+        if self._tasks is not None:
+            await self._tasks.close()
 
     async def run(self, call: PackageCall, budgets: Budgets, context: CallContext) -> RunResult:
         """The result of a call: completed with the tool's output, or failed.
@@ -98,9 +110,11 @@ class Packages:
             if before is not None:
                 budgets = _less(budgets, before)
         if image is not None and image.loaded.suits(env):
-            order = _packed({"env": env, "call": asked})
-            ran = await self._runs.run(order, budgets, context, pages=image.pages, nested=nested)
-            return _result(context, ran, before, budgets, image.loaded)
+            pages = await self._own(call.package, key, budgets, context) if image.loaded.once else image.pages
+            if pages is not None:
+                order = _packed({"env": env, "call": asked})
+                ran = await self._runs.run(order, budgets, context, pages=pages, nested=nested)
+                return _result(context, ran, before, budgets, image.loaded)
         try:
             bundle = await self._bundle(call.package)
         except (Unresolved, TooLarge) as e:
@@ -116,11 +130,7 @@ class Packages:
             bundle = await self._bundle(package)
         except (Unresolved, TooLarge) as e:
             return None, None, _unloadable(context, str(e))
-        order = _packed({"modules": dict(bundle.modules), "entry": bundle.entry, "env": {}})
-        roomy = budgets._replace(result_bytes=STORED_RESULT_BYTES)
-        # Whoever loads it, a call for which a script waits may wait for that.
-        ran = await self._runs.run(order, roomy, context, source=TAKE, nested=True)
-        result, pages = _taken(ran)
+        ran, result, pages = await self._taken(bundle, budgets, context)
         said = _said(result)
         if said is None or said.get("outcome") != "loaded":
             return ran, None, _result(context, replace(ran, ending=ran.ending._replace(result=result)), None, budgets)
@@ -130,7 +140,44 @@ class Packages:
         if ran.calls:
             # Whatever it says of itself: what it fetched was for this caller, and is not to be there for another.
             loaded = replace(loaded, pure=False)
-        return ran, await self._images.put(key, loaded, pages), None
+        image = await self._images.put(key, loaded, pages)
+        if image.loaded.once and image.loaded.pure:
+            self._stock.add(key, pages)
+        return ran, image, None
+
+    async def _taken(self, bundle: Bundle, budgets: Budgets, context: CallContext) -> tuple[Ran, bytes | None, bytes]:
+        """A run that loads a package; what it said, and the memory that it left."""
+        order = _packed({"modules": dict(bundle.modules), "entry": bundle.entry, "env": {}})
+        roomy = budgets._replace(result_bytes=STORED_RESULT_BYTES)
+        # Whoever loads it, a call for which a script waits may wait for that.
+        ran = await self._runs.run(order, roomy, context, source=TAKE, nested=True)
+        return ran, *_taken(ran)
+
+    async def _own(self, package: PackageSource, key: str, budgets: Budgets, context: CallContext) -> Pages | None:
+        """A memory that is this call's alone, while the next one is made; None where it has to load the package."""
+        if self._stock.count(key) == 0 and key in self._refills and key not in self._expected:
+            self._expected.add(key)
+            try:
+                await asyncio.wait([self._refills[key]])
+            finally:
+                self._expected.discard(key)
+        pages = self._stock.take(key)
+        if key not in self._refills:
+            self._tasks = self._tasks or Tasks()
+            self._refills[key] = task = self._tasks.spawn(self._refill(package, key, budgets, context))
+            task.add_done_callback(lambda done: self._refills.pop(key, None))
+        return pages
+
+    async def _refill(self, package: PackageSource, key: str, budgets: Budgets, context: CallContext) -> None:
+        """Load the package once more, by what the caller may do who took the last one. What fetched is not kept."""
+        try:
+            ran, result, pages = await self._taken(await self._bundle(package), budgets, context)
+        except (Unresolved, TooLarge, Overloaded) as e:
+            _log.warning("a package is not loaded ahead", reason=str(e))
+            return
+        loaded = loaded_of(_said(result) or {}, ran.logs)
+        if loaded is not None and loaded.pure and not ran.calls and sound(pages):
+            self._stock.add(key, pages)
 
     async def _bundle(self, package: PackageSource) -> Bundle:
         known = self._bundles.get(name := f"{package.digest} {package.specifier}")

@@ -47,6 +47,9 @@ class Line(Watched, Protocol):
     def keep(self, key: str, pages: bytes) -> None:
         """Have the worker keep pages for runs that begin from them."""
 
+    def drop(self, key: str) -> None:
+        """Have the worker keep those pages no longer."""
+
     def kill(self, reason: str, culprit: Slot | None = None) -> None:
         """End the worker and every run in it, because of `culprit` where that is known."""
 
@@ -103,6 +106,10 @@ class Slot:
     def keep(self, key: str, pages: bytes) -> None:
         """Have the worker keep pages that a run is about to begin from."""
         self._line.keep(key, pages)
+
+    def drop(self, key: str) -> None:
+        """Have the worker keep pages no longer that the run began from."""
+        self._line.drop(key)
 
     def resume(self, now_us: int, answers: list[Answer]) -> None:
         """Let a paused run go on. Ignored once the run is being cancelled or is over."""

@@ -78,6 +78,7 @@ def opened(house: Any, tmp_path: Path) -> Callable[[], Execute]:
 
         return run
 
+    start.folder = tmp_path  # type: ignore[attr-defined]
     return start
 
 
@@ -146,9 +147,30 @@ def test_a_package_that_needs_its_environment_to_load_gets_it(execute: Execute) 
         "await fetch('http://x.test/').catch(() => {}); const drawn = Math.random();",
     ],
 )
-def test_there_is_no_image_of_what_loading_drew_set_or_fetched(execute: Execute, impure: str) -> None:
+def test_no_two_calls_begin_with_what_loading_drew_set_or_fetched(execute: Execute, impure: str) -> None:
     made = esm(impure + " export const tool = { execute: () => drawn };")
     assert len({str(execute(made).unwrap()) for _ in range(3)}) == 3
+
+
+def test_a_package_that_drew_numbers_while_it_loaded_is_loaded_ahead_for_one_call_each(opened: Any, house: Any) -> None:
+    """Each call has a memory of its own, which was loaded for it; the next call finds one that is ready."""
+    runner, box, dispatcher = house
+    made = esm(HEAVY + "const drawn = crypto.randomUUID(); export const tool = { execute: () => drawn };")
+    call = PackageCall(PackageSource.of(made), "tool", {})
+    budgets = BudgetPolicy().resolve(None, "node")
+
+    async def calls() -> tuple[list[RunResult], list[RunResult]]:
+        packages = Packages(dispatcher, box.proxy, images=PackageImages(sealed(opened.folder)))
+        try:
+            first = [await packages.run(call, budgets, CallContext()) for _ in range(4)]
+            return first, list(await asyncio.gather(*(packages.run(call, budgets, CallContext()) for _ in range(6))))
+        finally:
+            await packages.aclose()
+
+    first, at_once = runner.run(asyncio.wait_for(calls(), 120))
+    assert len({run.unwrap() for run in (*first, *at_once)}) == 10
+    # It waits for what is being made for it, and pays for its own part alone.
+    assert all(run.usage["fuel"] * 20 < first[0].usage["fuel"] for run in first[1:])
 
 
 def test_there_is_no_image_of_what_fetched_while_it_loaded_whatever_it_says(
@@ -157,7 +179,7 @@ def test_there_is_no_image_of_what_fetched_while_it_loaded_whatever_it_says(
     """A guest that lies: what was fetched for one caller is not in memory for the next."""
 
     def lies(said: dict[str, Any], logs: list[dict[str, Any]]) -> Loaded | None:
-        return loaded_of(said | {"pure": True}, logs)
+        return loaded_of(said | {"pure": True, "random": False}, logs)
 
     monkeypatch.setattr("runtime.packages.loaded_of", lies)
     made = esm("await fetch('http://x.test/').catch(() => {}); " + HEAVY + "export const tool = { execute: () => n };")
