@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace as changed
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import anyio.to_thread
@@ -27,6 +28,17 @@ from catalog.registry import Installed, Registry
 from catalog.store import CatalogStore, ConnectionRow
 
 _log = structlog.get_logger("executor.toolbox")
+
+
+class Disconnected(NamedTuple):
+    """What went with an account: the number of rules, and why tokens of it may still be good at the server that gave
+    them. None: they were taken back, or there were none; "": that server has no way to take them back."""
+
+    rules: int
+    unrevoked: str | None
+
+    def as_dict(self) -> dict[str, Any]:
+        return self._asdict()
 
 
 class Integrations(Adding):
@@ -262,15 +274,18 @@ class Integrations(Adding):
             kept = await self._kept(name) if connections else []
             if not kept:
                 self._existing(name)
+            installed = self._registry.installed(name)
+            private = self.oauth.private(installed) if installed is not None else ()
             rules = self._rules.targeting(name)
             # A rule left behind must not loosen what comes after, nor its absence what is still there.
             await self._rules.forget(rules, loosening=True)
             await self._catalog.delete_integration(name, connections=connections)
             self._registry.remove(name)
-            for account in kept:
-                await self.oauth.forget(account)
+            partings = [await self.oauth.part(account, private) for account in kept]
             await self._rules.forget(rules, loosening=False)
         await self.kinds.let_go(name)
+        # What could not be revoked is in the log.
+        await asyncio.gather(*(parting() for parting in partings))
         _log.info("integration_removed", integration=name, rules=len(rules))
         return len(rules)
 
@@ -312,9 +327,9 @@ class Integrations(Adding):
         await self.kinds.let_go(integration, scope, connection)
         return report
 
-    async def disconnect(self, integration: str, *, scope: str = "org", connection: str = "main") -> int:
-        """Remove an account and the rules that target it, of which the answer is the number; the integration stays.
-        Raises NotFound."""
+    async def disconnect(self, integration: str, *, scope: str = "org", connection: str = "main") -> Disconnected:
+        """Remove an account and the rules that target it; the integration stays. Tokens that it signed in for are taken
+        back at their server, where that has a way to. Raises NotFound."""
         async with self._changing:
             installed = self._existing(integration)
             if (scope, connection) not in installed.connections:
@@ -322,11 +337,12 @@ class Integrations(Adding):
             rules = self._rules.targeting(f"{integration}.{scope}.{connection}")
             await self._rules.forget(rules, loosening=True)
             await self._catalog.delete_connection(integration, scope, connection)
-            await self.oauth.forget(installed.connections[scope, connection])
+            account = installed.connections[scope, connection]
+            parting = await self.oauth.part(account, self.oauth.private(installed))
             self._registry.disconnect(integration, scope, connection)
             await self._rules.forget(rules, loosening=False)
         await self.kinds.let_go(integration, scope, connection)
-        return len(rules)
+        return Disconnected(len(rules), await parting())
 
     def _check_unconnected(self, installed: Installed, scope: str, connection: str, replacing: bool) -> None:
         if (scope, connection) in installed.connections and not replacing:

@@ -23,7 +23,7 @@ class OAuthClient:
     `client_id` is empty where the client registers itself when somebody signs in, at `registration_url` (RFC 7591) or,
     where `by_document`, by the URL of its own metadata. `secret` is the SecretRef of the client secret. `parameters` go
     along in the authorization request, or in the token request of client credentials. `iss_promised`: the answer of
-    the authorization server names its issuer (RFC 9207).
+    the authorization server names its issuer (RFC 9207). `revocation_url` is where it takes tokens back (RFC 7009).
     """
 
     flow: Flow
@@ -39,6 +39,7 @@ class OAuthClient:
     parameters: tuple[tuple[str, str], ...] = ()
     registration_url: str = ""
     by_document: bool = False
+    revocation_url: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON data, for the store."""

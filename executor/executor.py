@@ -14,6 +14,7 @@ from executor.composition import Parts, assemble
 from executor.recorded import Recorded
 
 if TYPE_CHECKING:
+    from bridge.integrations import Disconnected
     from bridge.proxy import Door
     from bridge.refresh import RefreshReport
     from bridge.toolbox import AddReport, Auth, Toolbox
@@ -156,8 +157,9 @@ class Executor(Recorded, Adding):
             integration, scope=scope, connection=connection, auth=auth, secret=secret, probe=probe, replace=replace
         )
 
-    async def disconnect(self, integration: str, *, scope: str = "org", connection: str = "main") -> int:
-        """Remove an account and the rules that target it, of which the answer is the number. Raises NotFound."""
+    async def disconnect(self, integration: str, *, scope: str = "org", connection: str = "main") -> Disconnected:
+        """Remove an account and the rules that target it; `rules` is their number, and `unrevoked` says why tokens that
+        it was signed in with may still be good (None: they are not). Raises NotFound."""
         return await self._parts.toolbox.disconnect(integration, scope=scope, connection=connection)
 
     async def authorize(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from bridge.client import Client
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from bridge.oauth.renewal import Renewal
     from bridge.oauth.servers import Servers
     from bridge.oauth.tokens import Shelf
+
+
+Parting = Callable[[], Awaitable[str | None]]
 
 
 class OAuth:
@@ -88,6 +91,18 @@ class OAuth:
         if account.oauth is not None:
             await self.shelf.forget(account)
 
+    async def part(self, account: Connection, private: Sequence[Named]) -> Parting:
+        """Forget the account's tokens. What is given back revokes them, when it is awaited: see `revocation.revoke`."""
+        if account.oauth is None:
+            return _nothing
+        from bridge.oauth.revocation import revoke
+
+        _, tokens = await self.shelf.read(account)
+        await self.shelf.forget(account)
+        if tokens is None or not (tokens.access or tokens.refresh):
+            return _nothing
+        return partial(revoke, account, tokens, self.servers, self._renewal, private)
+
     async def state(self, account: Connection) -> dict[str, Any] | None:
         """How the account stands: `{signed_in, scopes, obtained_at, expires_at, renewable, failed}`, None without
         OAuth. Nothing of it is a secret."""
@@ -121,3 +136,8 @@ class OAuth:
         """Wait for renewals that are under way."""
         if "_renewal" in self.__dict__:
             await self._renewal.close()
+
+
+async def _nothing() -> str | None:
+    """There is nothing to take back."""
+    return None

@@ -127,6 +127,7 @@ async def client_of(
         parameters=_parameters(part),
         registration_url=registration,
         by_document=by_document,
+        revocation_url=metadata.revocation_url if metadata is not None else "",
     )
 
 

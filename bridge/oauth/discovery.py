@@ -39,6 +39,7 @@ class Metadata:
     token_auths: tuple[TokenAuth, ...]
     by_document: bool
     flows: tuple[str, ...]
+    revocation_url: str = ""
 
     def token_auth(self, *, secret: bool) -> TokenAuth:
         """How a client authenticates; basic where nothing else is said (RFC 8414 §2)."""
@@ -116,7 +117,16 @@ def _metadata(found: Mapping[str, Any], issuer: str | None, private: Sequence[Na
         tuple(METHODS[one] for one in methods or () if one in METHODS),
         found.get("client_id_metadata_document_supported") is True,
         _texts(found.get("grant_types_supported")) or (),
+        _revocation(found, private),
     )
+
+
+def _revocation(found: Mapping[str, Any], private: Sequence[Named]) -> str:
+    """Where tokens are taken back; "" where that is nowhere that could be used, which is no reason not to sign in."""
+    try:
+        return str(endpoint(found.get("revocation_endpoint"), private, "revocation endpoint"))
+    except InvalidRequest:
+        return ""
 
 
 def check_pkce(metadata: Metadata, *, strict: bool) -> None:

@@ -142,6 +142,16 @@ class Servers:
             raise _refusal(answer, found, secrets)
         return found
 
+    async def revoke(self, url: Url, credentials: Credentials, token: str, hint: str, private: Sequence[Named]) -> None:
+        """Have a server take a token back (RFC 7009 §2.1). Raises ServerRefused, ToolError."""
+        form = {"token": token, "token_type_hint": hint}
+        headers = [("accept", "application/json"), ("content-type", "application/x-www-form-urlencoded")]
+        credentials.into(form, headers)
+        answer = await self._exchange("POST", url, headers, urlencode(form, quote_via=quote).encode(), private)
+        # One that it does not know is none any more, and is answered with 200 (§2.2).
+        if answer.status not in (200, 204):
+            raise _refusal(answer, _object(answer), [token, credentials.secret], "a revocation endpoint")
+
     async def _exchange(
         self, method: str, url: Url, headers: list[tuple[str, str]], body: bytes | None, private: Sequence[Named]
     ) -> Answer:
@@ -165,7 +175,9 @@ def _object(answer: Answer) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _refusal(answer: Answer, found: dict[str, Any] | None, secrets: Sequence[str]) -> ServerRefused:
+def _refusal(
+    answer: Answer, found: dict[str, Any] | None, secrets: Sequence[str], whose: str = "a token endpoint"
+) -> ServerRefused:
     status = answer.status
     code = told(found.get("error"), secrets) if found is not None else ""
     if 300 <= status < 400:
@@ -174,7 +186,7 @@ def _refusal(answer: Answer, found: dict[str, Any] | None, secrets: Sequence[str
         kind = next((value for name, value in answer.headers if name == "content-type"), "")[:60]
         what = f" with {kind}" if found is None and kind.isascii() and kind.isprintable() and kind else ""
         return ServerRefused(
-            "upstream_error", f"it answers {status}{what}, which is no answer of a token endpoint",
+            "upstream_error", f"it answers {status}{what}, which is no answer of {whose}",
             passing=status in _BUSY, status=status,
         )  # fmt: skip
     said = message_in({"error_description": found.get("error_description")}) if found is not None else ""

@@ -106,8 +106,8 @@ class Embedded:
 
         return await self.toolbox.finish_authorization(Callback(**came), principal="cli")
 
-    async def remove_connection(self, integration: str, scope: str, connection: str) -> None:
-        await self.toolbox.disconnect(integration, scope=scope, connection=connection)
+    async def remove_connection(self, integration: str, scope: str, connection: str) -> dict[str, Any]:
+        return (await self.toolbox.disconnect(integration, scope=scope, connection=connection)).as_dict()
 
     async def rotate_key(self, *, forget_old: bool) -> dict[str, Any]:
         return await self.toolbox.local.rotate(forget=forget_old)

@@ -118,8 +118,10 @@ class Remote:
     async def finish_authorization(self, came: dict[str, Any]) -> dict[str, Any]:
         return await self._dict("POST", "/oauth/finish", came)
 
-    async def remove_connection(self, integration: str, scope: str, connection: str) -> None:
-        await self._ask("DELETE", _connection(integration, scope, connection))
+    async def remove_connection(self, integration: str, scope: str, connection: str) -> dict[str, Any]:
+        answer = await self._ask("DELETE", _connection(integration, scope, connection))
+        found: dict[str, Any] = answer.json() if answer.content else {}
+        return found
 
     async def rotate_key(self, *, forget_old: bool) -> dict[str, Any]:
         return await self._dict("POST", "/master-key/rotate", {"forget_old": forget_old})

@@ -343,3 +343,10 @@ class RotateAnswer(Told):
 
 class SecretList(Told):
     secrets: list[str]
+
+
+class Disconnected(Told):
+    """An account that is gone. `unrevoked`: why its tokens were not taken back; empty where their server cannot."""
+
+    rules: int
+    unrevoked: str

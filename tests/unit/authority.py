@@ -52,6 +52,9 @@ class Authority:
     authorized: list[dict[str, str]] = field(default_factory=list)
     registered: list[dict[str, Any]] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
+    revocations: list[dict[str, str]] = field(default_factory=list)
+    takes_back: int | None = 200
+    """What a revocation is answered with; None: nothing, ever."""
 
     @property
     def base(self) -> str:
@@ -157,6 +160,21 @@ class Authority:
             headers = {"www-authenticate": 'Bearer error="invalid_token"'}
             writer.write(response({"error": {"message": "no such token"}}, status=401, headers=headers))
 
+    async def revocation(self, seen: Seen, reader: Any, writer: Any) -> None:
+        fields = dict(parse_qsl(seen.body.decode(), keep_blank_values=True))
+        self.revocations.append(fields)
+        if self.takes_back is None:
+            await asyncio.Event().wait()
+        if not self._known(seen, fields):
+            writer.write(response({"error": "invalid_client"}, status=401))
+        elif self.takes_back != 200:
+            said = {"error": "server_error", "error_description": f"not now, {fields['token']}"}
+            writer.write(response(said, status=self.takes_back or 500))
+        else:
+            self.families.pop(fields["token"], None)
+            self.tokens.pop(fields["token"], None)
+            writer.write(response({}))
+
     def revoke(self) -> None:
         """No access token is good any more; refresh tokens are."""
         self.tokens.clear()
@@ -175,6 +193,7 @@ async def authority(**settings: Any) -> AsyncIterator[Authority]:
             "/authorize": one.authorize,
             "/token": one.token,
             "/register": one.register,
+            "/revoke": one.revocation,
             "/api": one.api,
         }
         server.answers["/.well-known/openid-configuration"] = response({}, status=404)

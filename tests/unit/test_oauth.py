@@ -262,6 +262,50 @@ async def test_an_account_that_is_removed_leaves_no_token() -> None:
             assert [row.name for row in await store.secrets()] == ["client"]
 
 
+async def published(box: Toolbox, one: Authority, **extra: Any) -> None:
+    """An account that is signed in to, whose server publishes itself."""
+    one.extra |= extra
+    facts = {"type": "oauth2", "issuer": one.base, "client_id": CLIENT, "secret": "local:client", "scopes": ["a"]}
+    await box.set_secret("client", SECRET)
+    await box.add_http("api", [one.base], auth=facts, allow_private=["127.0.0.1"])
+    await signed_in(box)
+
+
+async def test_the_tokens_of_an_account_that_is_removed_are_taken_back_at_their_server() -> None:
+    async with authority() as one, toolbox() as box:
+        await published(box, one, revocation_endpoint=one.base + "/revoke")
+        gone = await box.disconnect("api")
+        assert gone.unrevoked is None
+        assert [(each["token_type_hint"], each["token"]) for each in one.revocations] == [
+            ("refresh_token", one.issued[1]),
+            ("access_token", one.issued[0]),
+        ]
+        assert not one.tokens
+        assert not one.families
+
+
+async def test_tokens_that_a_server_does_not_take_back_are_told_and_the_account_is_gone_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bridge.oauth.revocation.REVOKE_S", 0.2)
+    for answers, said in ((503, "server_error: not now, [secret]"), (None, "no answer within 0 s")):
+        async with authority(takes_back=answers) as one, toolbox() as box:
+            await published(box, one, revocation_endpoint=one.base + "/revoke")
+            gone = await box.disconnect("api")
+            assert gone.unrevoked == said
+            assert len(one.revocations) == 1
+            assert box.connections.all() == []
+            with pytest.raises(ToolError):
+                await api(box)
+
+
+async def test_a_server_without_a_usable_revocation_endpoint_is_said_to_have_none() -> None:
+    for extra in ({}, {"revocation_endpoint": 5}, {"revocation_endpoint": "http://203.0.113.9/revoke"}):
+        async with authority() as one, toolbox() as box:
+            await published(box, one, **extra)
+            assert (await box.disconnect("api")).unrevoked == ""
+
+
 async def test_tokens_outlive_a_change_of_the_master_key_and_no_reference_reaches_them() -> None:
     async with authority() as one, toolbox() as box:
         await connected(box, one)

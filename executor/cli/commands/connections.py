@@ -215,10 +215,13 @@ async def remove(name: str, /, *, where: Where = HERE) -> None:
     integration, scope, connection = _label(name)
     async with open_session(where) as session:
         had = (await session.connection(integration, scope, connection))["secrets"]
-        await session.remove_connection(integration, scope, connection)
+        gone = await session.remove_connection(integration, scope, connection)
         left = await session.connections(integration=None, scope=scope)
         kept = set(await session.secrets(scope=scope)) if had else set()
     output.say(f"✔ disconnected {integration}.{scope}.{connection}", "good")
+    if (why := gone.get("unrevoked")) is not None:
+        said = f"its tokens were not taken back ({output.visible(why)})" if why else "its server takes no tokens back"
+        output.say(f"! {said}: revoke them there, or wait until they expire", "odd")
     used = {ref for one in left for ref in one["secrets"]}
     for ref in had:
         provider, _, secret = ref.partition(":")

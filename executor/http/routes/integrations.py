@@ -82,8 +82,8 @@ class Integrations:
 
     async def disconnect(self, call: Call) -> Response:
         integration, scope, connection = _label(call)
-        await self.toolbox.disconnect(integration, scope=scope, connection=connection)
-        return Response(status_code=204)
+        gone = await self.toolbox.disconnect(integration, scope=scope, connection=connection)
+        return Response(status_code=204) if gone.unrevoked is None else json_answer(gone.as_dict())
 
     async def secrets(self, call: Call) -> Response:
         query: schemas.ScopeQuery = call.query
@@ -251,7 +251,12 @@ class Integrations:
                 "/connections/{integration}/{scope}/{connection}",
                 "Remove a connection",
                 self.disconnect,
-                {204: gone},
+                {
+                    204: gone,
+                    200: Answer(
+                        "It is gone, and tokens of it may still be good at their server.", schemas.Disconnected
+                    ),
+                },
                 (404,),
             ),
             Operation(
