@@ -1,8 +1,15 @@
 import pytest
+from hypothesis import settings
+
+import tests.examples  # noqa: F401 - the profiles
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="the long forms of the tests that have one")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("long" if config.getoption("--long") else "quick")
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from starlette.responses import JSONResponse, PlainTextResponse
 
 from bridge.wire.errors import Conflict, ImportFailed, InvalidRequest
-from executor import Executor, ToolError
+from executor import Config, Executor, ToolError
 from executor.cli.commands import add
 from executor.cli.options import UsageError, Where
 from tests.blackbox.command import cli
@@ -37,12 +37,24 @@ def tracker(running: Tracker) -> Tracker:
     return running
 
 
-@pytest.fixture
-async def executor(tracker: Tracker) -> AsyncIterator[Executor]:
-    async with Executor.open() as ex:
-        await ex.add_graphql("tr", tracker.url, allow_private=LOCAL, any_query=True)
-        tracker.requests.clear()
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def opened() -> AsyncIterator[Executor]:
+    async with Executor.open(config=Config(workers=1, search="words")) as ex:
         yield ex
+
+
+@pytest.fixture
+async def executor(opened: Executor, tracker: Tracker) -> AsyncIterator[Executor]:
+    await opened.add_graphql("tr", tracker.url, allow_private=LOCAL, any_query=True)
+    tracker.requests.clear()
+    yield opened
+    for one in opened.toolbox.integrations():
+        await opened.remove(one["name"], connections=True)
 
 
 async def ran(executor: Executor, code: str, **options: Any) -> Any:

@@ -29,10 +29,17 @@ def rogue() -> Iterator[Rogue]:
         yield running
 
 
-@pytest.fixture
-async def ex():
+@pytest.fixture(scope="module")
+async def opened():
     async with Executor.open(config=Config(workers=1, search="words")) as executor:
         yield executor
+
+
+@pytest.fixture
+async def ex(opened: Executor):
+    yield opened
+    for one in opened.toolbox.integrations():
+        await opened.remove(one["name"], connections=True)
 
 
 @pytest.fixture(scope="module")

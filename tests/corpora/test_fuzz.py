@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.corpora.beside import environment, ours
 from tests.corpora.targets import TARGETS
+from tests.examples import examples
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 60
@@ -24,7 +25,7 @@ SEEDS = {
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=st.data())
 def test_any_bytes_are_read_or_refused_with_a_typed_error(target: str, data: st.DataObject) -> None:
     """MSG-08, HTTP-02: bytes as they come, and ones that begin as what is expected."""

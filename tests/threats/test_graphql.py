@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse
 from bridge.wire.errors import ExecutorError, ImportFailed
 from catalog.kinds.graphql import reader
 from catalog.kinds.graphql.integration import GraphQL
-from executor import Executor, ToolError
+from executor import Config, Executor, ToolError
 from tests.blackbox.graphql_tracker import SDL, TOKEN, Tracker, tracker_running
 
 pytestmark = pytest.mark.anyio
@@ -33,11 +33,23 @@ def tracker(running: Tracker) -> Tracker:
     return running
 
 
-@pytest.fixture
-async def executor(tracker: Tracker) -> AsyncIterator[Executor]:
-    async with Executor.open() as ex:
-        await ex.add_graphql("tr", SDL, url=tracker.url, allow_private=LOCAL, any_query=True)
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def opened() -> AsyncIterator[Executor]:
+    async with Executor.open(config=Config(workers=1, search="words")) as ex:
         yield ex
+
+
+@pytest.fixture
+async def executor(opened: Executor, tracker: Tracker) -> AsyncIterator[Executor]:
+    await opened.add_graphql("tr", SDL, url=tracker.url, allow_private=LOCAL, any_query=True)
+    yield opened
+    for one in opened.toolbox.integrations():
+        await opened.remove(one["name"], connections=True)
 
 
 async def refusal(executor: Executor, args: dict[str, Any], path: str = ANY) -> ToolError:

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.blackbox.server import JSON, Server, body_of, status_of, until_closed
+from tests.examples import examples
 
 
 def post(server: Server, body: bytes, *lines: str, path: str = "/run", key: bool = True) -> bytes:
@@ -329,7 +330,7 @@ def test_a_client_that_waits_for_100_with_too_large_a_body_is_told_at_once(serve
     assert status_of(reply) == 413
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=600))
 def test_garbage_never_ends_the_server(server: Server, data: bytes) -> None:
     """HTTP-33"""
@@ -347,7 +348,7 @@ _PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(_PIECES, max_size=25))
 def test_nearly_http_never_ends_the_server(server: Server, pieces: list[bytes]) -> None:
     """HTTP-33"""

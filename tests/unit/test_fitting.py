@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 from bridge.toolbox import Toolbox
 from bridge.wire.errors import InvalidRequest, ToolError
 from catalog.validate import Check, SchemaError, checked, checker
+from tests.examples import examples
 from tests.unit.upstream import call, toolbox
 
 pytestmark = pytest.mark.anyio
@@ -177,7 +178,7 @@ SCHEMAS: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(SCHEMAS, VALUES)
 def test_the_check_agrees_with_another_implementation(schema: Any, value: Any) -> None:
     oracle: Any = Draft202012Validator({"properties": {"q": schema}})

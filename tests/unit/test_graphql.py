@@ -16,6 +16,7 @@ from catalog.kinds.graphql.integration import GraphQL, head
 from catalog.model import Manifest, ToolSpec
 from catalog.validate import checker
 from tests.blackbox.graphql_tracker import SDL
+from tests.examples import examples
 
 URL = "https://api.example.com/graphql"
 
@@ -380,7 +381,7 @@ def _schemas(draw: st.DrawFn) -> str:
     return "\n".join(parts)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(_schemas())
 def test_whatever_the_schema_every_operation_that_is_made_is_valid(text: str) -> None:
     manifest = imported(text)

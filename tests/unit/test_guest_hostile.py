@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.wire import codec
+from tests.examples import examples
 
 LIMITS = [64 << 20, 256, 1 << 20, 1 << 20, 65536]
 
@@ -77,7 +78,7 @@ def test_a_malformed_answer_ends_the_run(data: bytes) -> None:
     assert isolate.step("resume", data, 0).failure["code"] == "internal"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.data())
 def test_no_bytes_make_the_guest_trap(data: st.DataObject) -> None:
     """MSG-02: anything is a result, a failure, or fuel that ran out."""
@@ -95,7 +96,7 @@ def test_no_bytes_make_the_guest_trap(data: st.DataObject) -> None:
         assert step.status in ("done", "pending", "failed")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=60))
 def test_no_answer_makes_the_guest_trap(data: bytes) -> None:
     isolate = Isolate(fuel=10**9)
@@ -108,7 +109,7 @@ def test_no_answer_makes_the_guest_trap(data: bytes) -> None:
     assert isolate.step("resume", value, 0).status in ("done", "pending", "failed")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.binary(max_size=200) | st.text(max_size=100).map(lambda t: t.encode("utf-8", "surrogatepass")))
 def test_no_source_makes_the_guest_trap(source: bytes) -> None:
     """ESC-28"""

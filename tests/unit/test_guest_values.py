@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bridge.wire import codec
+from tests.examples import examples
 
 OUT: list[tuple[str, Any]] = [
     ("undefined", None),
@@ -326,7 +327,7 @@ def _as_number(value: Any) -> Any:
     return value
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(VALUES)
 def test_every_value_of_the_wire_comes_back_the_same(sent: Any) -> None:
     isolate = Isolate()

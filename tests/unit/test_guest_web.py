@@ -10,6 +10,8 @@ from guest_host import Isolate, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
+
 CASES: list[tuple[str, Any]] = [
     # text
     ("new TextEncoder().encode('aé日𝒳\\ud800')", "aé日𝒳\ufffd".encode()),
@@ -103,7 +105,7 @@ def test_a_listener_that_throws_is_logged_and_stops_nobody() -> None:
     assert step.logs[0][0] == "error"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.lists(
         st.binary(max_size=40) | st.text(max_size=20).map(lambda t: t.encode("utf-8", "surrogatepass")), max_size=4
@@ -119,7 +121,7 @@ def test_utf8_decodes_as_everywhere_whole_or_in_parts(parts: list[bytes]) -> Non
     assert value(source, parts) == [expected, expected]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.text(max_size=60))
 def test_utf8_encodes_as_everywhere(text: str) -> None:
     clean = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -131,7 +133,7 @@ OPERATIONS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(OPERATIONS)
 def test_no_block_of_memory_ever_overlaps_another(operations: list[tuple[str, int, int]]) -> None:
     """Buffers of every size, made, grown and dropped: each keeps exactly what was written to it."""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from bridge.wire.errors import ImportFailed
 from catalog.kinds.openapi import names
 from catalog.model import Manifest
+from tests.examples import examples
 from tests.unit.imported import BASE, imported
 from tests.unit.upstream import call, document, operation, parameter, toolbox, upstream
 
@@ -262,7 +263,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(JSON, JSON, JSON)
 def test_whatever_stands_in_a_document_the_importer_answers_in_its_own_words(one: Any, two: Any, three: Any) -> None:
     described = document({"/x/{id}": {"get": one, "post": {"parameters": two, "requestBody": three}}}, BASE)

@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from python_host import echo, run, value
 
+from tests.examples import examples
+
 OUT: list[tuple[str, Any]] = [
     ("None", None),
     ("True", True),
@@ -131,7 +133,7 @@ def same(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON)
 def test_what_comes_in_goes_out_unchanged_through_input_call_and_result(given_value: Any) -> None:
     outcome = run("r = tools.a.b(x=input)\n[input, r['x']]", given_value, handler=echo)
