@@ -163,6 +163,10 @@ class Progress:
         elif kind == "emit":
             self._say(Text.assemble(("emit  ", "name"), printable(json.dumps(data["value"], ensure_ascii=False))))
 
+    def waits(self) -> None:
+        """Say why nothing happens yet."""
+        say("· not started yet: every place is taken, or the image of its language is being built, once", "quiet")
+
     def _say(self, text: Text) -> None:
         self.said = True
         notes.print(text, soft_wrap=True)

@@ -65,8 +65,10 @@ async def set_policy(
         by = " by another person" if approver == "another" else ""
         output.say(f"✔ {rule['id']}: {effect}{by} {target} {pattern}", "good")
         matches = rule["matches"]
-        tools = f"{matches} tool{'s' if matches != 1 else ''}" if matches else "no tool: `executor tools list` has them"
-        output.say(f"  it is for {tools} now", "quiet" if matches else "odd")
+        if matches:
+            output.say(f"  it is for {matches} tool{'s' if matches != 1 else ''} now", "quiet")
+        else:
+            output.say("  it is for no tool now: `executor tools list` shows their names", "odd")
 
 
 async def remove(rule_id: str, /, *, where: Where = HERE) -> None:

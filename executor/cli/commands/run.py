@@ -18,6 +18,8 @@ from executor.cli.session import Session, open_session
 if TYPE_CHECKING:
     from executor.cli.output import Progress
 
+START_S: Final = 3.0
+"""How long a run may take to start before the command says why nothing happens."""
 CANCEL_S: Final = 5.0
 """How long an interrupted command waits for its run to be cancelled."""
 
@@ -98,8 +100,11 @@ async def run(
 async def _seen(session: Session, code: str, options: dict[str, Any], progress: Progress) -> dict[str, Any]:
     """The run once it has ended or waits for a person, what happened on the way told to `progress`."""
     run_id = (await session.run(code, wait=False, **options))["run_id"]
+    patience = asyncio.get_running_loop().call_later(START_S, progress.waits)
     try:
         async for event in session.watch(run_id):
+            if event["type"] != "status" or event["data"]["status"] != "queued":
+                patience.cancel()
             if event["type"] == "result":
                 return dict(event["data"])
             progress.seen(event["type"], event["data"])
@@ -111,4 +116,6 @@ async def _seen(session: Session, code: str, options: dict[str, Any], progress: 
         with anyio.CancelScope(shield=True), anyio.move_on_after(CANCEL_S), contextlib.suppress(ExecutorError):
             await session.cancel_run(run_id)
         raise
+    finally:
+        patience.cancel()
     return await session.get_run(run_id)
