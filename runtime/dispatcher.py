@@ -185,12 +185,14 @@ class Dispatcher:
         """Have workers that run `language`. Only what is not in every worker from the start takes time: its image is
         built and compiled where it is not yet, and the workers are replaced by ones that have it.
 
-        Raises InvalidRequest, saying why, where the image cannot be made.
+        Raises InvalidRequest, saying why, where the image cannot be made; Overloaded where no worker starts with it.
         """
-        if language not in _OPTIONAL or language in self._modules or self.settings.images is not None:
+        if language not in _OPTIONAL or self.settings.images is not None:
             return
         task = self._preparing.get(language)
         if task is None:
+            if language in self._modules:
+                return
             task = self._preparing[language] = asyncio.get_running_loop().create_task(self._add(language))
             task.add_done_callback(lambda done: self._preparing.pop(language, None))
         # Who waits may go away; the others that wait still want it.
@@ -202,12 +204,29 @@ class Dispatcher:
             _compiled_on_demand, language, self._cache or ModuleCache(), self._mode
         )
         self._pack_boot()
-        link = await self._spawn(self._gone)
+        try:
+            link = await self._newest()
+        except BaseException as e:
+            del self._modules[language], self._hashes[language]
+            self._pack_boot()
+            if isinstance(e, (Died, OSError)):
+                _log.error("worker_not_started", reason=str(e))
+                raise Overloaded("no worker could be started") from None
+            raise
         for other in self._links:
             other.worn = True
         self._join(link)
         self._keep_up()
         await self._fresh.renew()
+
+    async def _newest(self) -> Link:
+        """A worker with every image, also those that were added while it started."""
+        while True:
+            generation = self._generation
+            link = await self._spawn(self._gone)
+            if generation == self._generation:
+                return link
+            link.kill("the worker was replaced")
 
     async def _start(self) -> None:
         await self._prepare()

@@ -168,19 +168,24 @@ class Revival:
         except FrameError as e:
             raise CannotGoOn("internal", e.message) from None
         past = Past(live.row(), history, {}, {})
-        heard = Heard()
-        slot = await self._places.acquire(heard, isolation=live.request.isolation)
-        try:
-            reached, _ = await self._rehearse(live, past, slot, heard)
-            if isinstance(reached.frame, Lost):
-                raise CannotGoOn("worker_lost", reached.frame.reason)
-            stepping = history.steps[-1].went is not None
-            live.driver.restored(slot, run.Restored(history.steps[-1].wake_us, stepping))
-            heard.onward(live.driver.frame, reached.frame if stepping else None)
-        except BaseException:
+        stepping = history.steps[-1].went is not None
+        for _ in range(TRIES):
+            heard = Heard()
+            slot = await self._places.acquire(heard, isolation=live.request.isolation)
+            try:
+                reached, _ = await self._rehearse(live, past, slot, heard)
+                if not isinstance(reached.frame, Lost):
+                    live.driver.restored(slot, run.Restored(history.steps[-1].wake_us, stepping))
+                    heard.onward(live.driver.frame, reached.frame if stepping else None)
+                    return slot
+                if stepping and not reached.frame.innocent:
+                    # What it was computing when its worker was lost has cost another one.
+                    raise CannotGoOn("worker_lost", reached.frame.reason)
+            except BaseException:
+                slot.release()
+                raise
             slot.release()
-            raise
-        return slot
+        raise CannotGoOn("worker_lost", f"{TRIES} more workers were lost while the run was taken on")
 
     async def _blob(self, n: int, sha256: bytes) -> bytes:
         found = await self._store.blob(n, sha256)

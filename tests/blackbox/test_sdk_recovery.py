@@ -16,6 +16,7 @@ import anyio
 import pytest
 
 from executor import Config, Executor
+from runtime.dispatcher import Dispatcher
 
 pytestmark = pytest.mark.anyio
 
@@ -128,6 +129,15 @@ def workers_of(pid: int) -> list[int]:
     return [int(line) for line in found.stdout.split()]
 
 
+def kill_workers() -> list[int]:
+    """`ps` is a child, too, and gone by now."""
+    found = workers_of(os.getpid())
+    for pid in found:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return found
+
+
 async def test_workers_killed_at_any_moment_repeat_no_effect(tmp_path: Path):
     """PER-18: a run whose worker was lost while it waited goes on in another; one that computed then ends as lost."""
     made: Counter[str] = Counter()
@@ -145,9 +155,7 @@ async def test_workers_killed_at_any_moment_repeat_no_effect(tmp_path: Path):
         runs = [await ex.run(SCRIPT, input=n, wait=False) for n in range(RUNS)]
         for _ in range(ROUNDS):
             await asyncio.sleep(dice.uniform(0.01, 0.08))
-            for pid in workers_of(os.getpid()):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            kill_workers()
         with anyio.fail_after(120):
             records = [await ex.wait_run(run.run_id) for run in runs]
         for record in records:
@@ -159,6 +167,38 @@ async def test_workers_killed_at_any_moment_repeat_no_effect(tmp_path: Path):
         assert max(made.values()) == 1
         assert sum(record.status == "completed" for record in records) > len(records) // 2
         assert (await ex.run("1 + 1")).result == 2
+
+
+async def test_a_run_whose_next_worker_dies_as_well_is_taken_to_another(monkeypatch: pytest.MonkeyPatch):
+    """PER-18"""
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def act(args: dict) -> str:
+        asked.set()
+        await answer.wait()
+        return "done"
+
+    async with Executor.open(config=Config(workers=1)) as ex:
+        ex.tool("h.org.main.act", act, side_effect="write")
+        await ex.toolbox.add_policy("h", "*", "approve")
+        run = await ex.run("await tools.h.org.main.act({})", wait=False)
+        with anyio.fail_after(20):
+            await asked.wait()
+        acquire, victims = Dispatcher.acquire, []
+
+        async def fatal(self: Dispatcher, *args: Any, **options: Any) -> Any:
+            slot = await acquire(self, *args, **options)
+            if not victims:
+                victims.extend(kill_workers())
+            return slot
+
+        monkeypatch.setattr(Dispatcher, "acquire", fatal)
+        kill_workers()
+        with anyio.fail_after(30):
+            while not victims:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            answer.set()
+            assert (await ex.wait_run(run.run_id)).unwrap() == "done"
 
 
 async def test_a_run_that_nobody_waits_for_outlives_an_orderly_stop(tmp_path: Path):
