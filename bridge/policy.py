@@ -23,6 +23,7 @@ from bridge.wire.errors import InvalidRequest
 from catalog import address
 from catalog.model import SideEffect, Tool
 from catalog.registry import Registry
+from catalog.signal import Signal
 
 Effect = Literal["approve", "require_approval", "block"]
 Approver = Literal["anyone", "another"]
@@ -210,6 +211,7 @@ class Policy:
         self._rules = {rule.id: rule for rule in rules}
         self._decided: dict[tuple[str, str], Decision] = {}
         self.version = 0
+        self.changed = Signal()
 
     def add(self, rule: Rule) -> None:
         self._rules[rule.id] = rule
@@ -222,6 +224,7 @@ class Policy:
     def _changed(self) -> None:
         self._decided.clear()
         self.version += 1
+        self.changed.fire()
 
     def get(self, rule_id: str) -> Rule | None:
         return self._rules.get(rule_id)

@@ -97,6 +97,8 @@ class Toolbox(Integrations):
             Documents(self._client, self._gate, settings.document_bytes, self._providers, oauth),
             oauth,
         )
+        self._policy.changed.listen(registry.changed.fire)
+        self.changed = registry.changed
         rules = Rules(policies or MemoryPolicies(), self._policy, registry)
         super().__init__(means, catalog or MemoryCatalog(), registry, rules)
         self.toolkits = Toolkits(toolkits or MemoryToolkits(), self._registry)

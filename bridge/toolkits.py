@@ -147,11 +147,13 @@ class Toolkits:
             await self._store.delete_toolkit(name)
             del self._toolkits[name]
             self._views.clear()
+            self._registry.changed.fire()
 
     async def _keep(self, made: Toolkit) -> None:
         await self._store.put_toolkit(made.row())
         self._toolkits[made.name] = made
         self._views.clear()
+        self._registry.changed.fire()
 
     def get(self, name: str) -> Toolkit:
         """Raises NotFound."""

@@ -14,6 +14,7 @@ from catalog.origin import PACKAGE, Reach
 from catalog.ranking import Ranker
 from catalog.review import Gone, Pending, Review
 from catalog.search import SearchIndex
+from catalog.signal import Signal
 
 
 @dataclass(slots=True)
@@ -50,6 +51,8 @@ class Registry:
         self._installed: dict[str, Installed] = {}
         self._tools: dict[str, Tool] = {}
         self._sorted: list[str] | None = None
+        self.changed = Signal()
+        """Fires when there may be other tools, or other decisions about them."""
         self.index = SearchIndex(ranker)
 
     def close(self) -> None:
@@ -160,6 +163,7 @@ class Registry:
         for tool in tools:
             self._tools[tool.path] = tool
         self._sorted = None
+        self.changed.fire()
 
     def _drop(self, paths: Iterable[str]) -> None:
         paths = list(paths)
@@ -167,6 +171,7 @@ class Registry:
             del self._tools[path]
         self.index.remove(paths)
         self._sorted = None
+        self.changed.fire()
 
     def paths(self) -> list[str]:
         if self._sorted is None:

@@ -157,6 +157,11 @@ class Executor(Recorded, Adding):
             integration, scope=scope, connection=connection, auth=auth, secret=secret, probe=probe, replace=replace
         )
 
+    def on_catalog_change(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener` whenever there may be other tools or other decisions about them, until what is given back is
+        called. It must not wait."""
+        return self._parts.toolbox.changed.listen(listener)
+
     async def disconnect(self, integration: str, *, scope: str = "org", connection: str = "main") -> Disconnected:
         """Remove an account and the rules that target it; `rules` is their number, and `unrevoked` says why tokens that
         it was signed in with may still be good (None: they are not). Raises NotFound."""

@@ -9,12 +9,14 @@ import mcp_types as types
 from anyio import CancelScope
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 import executor as product
 from bridge.wire.errors import ExecutorError, NotFound, ToolError
 from executor.asked import ONE_CALL, ONE_CALL_MS
 from executor.mcp import definitions, direct, guide, render
 from executor.mcp.caller import Caller
+from executor.mcp.changes import Announcing, Changes
 from executor.mcp.people import People, sealed
 from executor.mcp.watching import Presence, Progress, until_news
 from executor.validation import validated
@@ -42,6 +44,7 @@ class Door:
         self._executor = executor
         self._caller = caller
         self._people = People(executor)
+        self._changes = Changes(executor, self._listed)
         self._tools: dict[str, Callable[[Caller, Any], Awaitable[Done]]] = {
             "run_code": self._run_code,
             "search": self._search,
@@ -53,7 +56,7 @@ class Door:
     def server(self) -> Server[Any]:
         """A server to run over a transport."""
         schemas = {tool.name: tool.input_schema for tool in definitions.tools(())}
-        server: Server[Any] = Server(
+        server: Server[Any] = Announcing(
             "executor",
             version=product.__version__,
             title="Executor",
@@ -66,6 +69,7 @@ class Door:
             on_read_resource=self._read_resource,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
+            on_subscriptions_listen=self._listen,
         )
         server.middleware.extend([sealed(self._caller), self._introduced])
         return server
@@ -91,13 +95,25 @@ class Door:
         self, ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         caller = self._caller(ctx)
+        tools = await self._listed(caller)
+        if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            self._changes.heard(ctx, caller, tools)
+        return types.ListToolsResult(tools=tools)
+
+    async def _listed(self, caller: Caller) -> list[types.Tool]:
+        """Raises MCPError."""
         if not caller.direct:
-            return types.ListToolsResult(tools=definitions.tools(await self._integrations(caller)))
+            return definitions.tools(await self._integrations(caller))
         try:
             one_by_one = await direct.tools(self._within(caller), caller.toolkit)
         except ExecutorError as e:
             raise MCPError(types.INVALID_PARAMS, e.message) from None
-        return types.ListToolsResult(tools=[*one_by_one, definitions.resume()])
+        return [*one_by_one, definitions.resume()]
+
+    async def _listen(
+        self, ctx: ServerRequestContext[Any, Any], params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        return await self._changes.listen(ctx, self._caller(ctx), params)
 
     async def _call_tool(
         self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
