@@ -11,19 +11,22 @@ import secrets
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl, unquote_plus, urlencode, urlsplit
 
 import httpx2
 
 from bridge.oauth.flows import Callback
-from tests.unit.upstream import Seen, Upstream, redirect, response, upstream
+from bridge.toolbox import Toolbox
+from tests.unit.upstream import Seen, Upstream, call, redirect, response, upstream
 
 Answering = Callable[[dict[str, str]], bytes | None]
 
 CLIENT = "executor-tests"
 SECRET = "cnry_client_secret_0123456789abcdef"
+
+GET = "api.org.main.http.get"
 
 
 @dataclass
@@ -250,3 +253,17 @@ async def signed_in(box: Any, **more: Any) -> dict[str, Any]:
     begun = await box.authorize("api", redirect_uri=REDIRECT, **more)
     facts: dict[str, Any] = await box.finish_authorization(await visit(begun["url"]), principal="sdk")
     return facts
+
+
+async def api(box: Toolbox) -> Any:
+    return (await call(box, GET, {"path": "/api"})).value
+
+
+async def aged(box: Toolbox, seconds: float) -> None:
+    """Make the tokens of the account as old as that."""
+    account = box.connections.get("api", "org", "main")
+    version, tokens = await box.oauth.shelf.read(account)
+    assert tokens is not None
+    expires = None if tokens.expires_at is None else tokens.expires_at - seconds
+    older = replace(tokens, obtained_at=tokens.obtained_at - seconds, expires_at=expires)
+    assert await box.oauth.shelf.swap(account, older, version) is not None

@@ -12,10 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bridge.client import Client
 from bridge.egress import Gate
 from bridge.npm.installer import Installer
 from bridge.npm.settings import NpmSettings
+from bridge.wire.errors import PackageUnavailable
 from catalog.kinds.npm.integrity import integrity_of
 from tests.unit.upstream import Upstream, response, upstream
 
@@ -123,3 +126,10 @@ def quick(monkeypatch: Any) -> Iterator[list[float]]:
 
     monkeypatch.setattr("bridge.npm.registry.pause", passed)
     yield waits
+
+
+async def refused(shelf: Shelf, folder: Path, name: str, spec: str = "latest", **settings: Any) -> PackageUnavailable:
+    async with installer(shelf, folder, **settings) as npm:
+        with pytest.raises(PackageUnavailable) as caught:
+            await npm.lock(name, spec)
+    return caught.value

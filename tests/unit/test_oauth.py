@@ -1,29 +1,32 @@
-"""OAuth as a client: signing in, and tokens that are renewed in time, against a strict server on loopback."""
+"""Tokens of accounts: renewed, refused, kept and given up."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from graphql import build_schema, introspection_from_schema
 
 from bridge.oauth import tokens as kept
 from bridge.secrets.ports import MemorySecrets
 from bridge.toolbox import Toolbox, ToolboxSettings
 from bridge.wire.errors import InvalidRequest, StorageFull, ToolError
-from tests.unit.authority import CLIENT, REDIRECT, SECRET, Authority, auth, authority, connected, signed_in, visit
-from tests.unit.upstream import Seen, call, document, operation, response, toolbox
+from tests.unit.authority import (
+    CLIENT,
+    SECRET,
+    Authority,
+    aged,
+    api,
+    auth,
+    authority,
+    connected,
+    signed_in,
+)
+from tests.unit.upstream import response, toolbox
 
 pytestmark = pytest.mark.anyio
-GET = "api.org.main.http.get"
-
-
-async def api(box: Toolbox) -> Any:
-    return (await call(box, GET, {"path": "/api"})).value
 
 
 async def test_a_person_signs_in_and_calls_carry_the_token() -> None:
@@ -48,20 +51,10 @@ async def test_fifty_calls_at_once_renew_an_expired_token_once() -> None:
     async with authority(lifetime=1000) as one, toolbox() as box:
         await connected(box, one)
         await signed_in(box)
-        await _age(box, 1000)
+        await aged(box, 1000)
         answers = await asyncio.gather(*(api(box) for _ in range(50)))
         assert all(answer["ok"] for answer in answers)
         assert one.refreshes == 1
-
-
-async def _age(box: Toolbox, seconds: float) -> None:
-    """Make the tokens of the account as old as that."""
-    account = box.connections.get("api", "org", "main")
-    version, tokens = await box.oauth.shelf.read(account)
-    assert tokens is not None
-    expires = None if tokens.expires_at is None else tokens.expires_at - seconds
-    older = replace(tokens, obtained_at=tokens.obtained_at - seconds, expires_at=expires)
-    assert await box.oauth.shelf.swap(account, older, version) is not None
 
 
 async def test_two_that_share_a_store_renew_an_expired_token_once(tmp_path: Path) -> None:
@@ -70,7 +63,7 @@ async def test_two_that_share_a_store_renew_an_expired_token_once(tmp_path: Path
         await first.add_policy("*", "*", "approve")
         await connected(first, one)
         await signed_in(first)
-        await _age(first, 1000)
+        await aged(first, 1000)
         async with Toolbox(settings, secrets=store, keys=store) as second:
             await second.add_policy("*", "*", "approve")
             await connected(second, one)
@@ -99,11 +92,11 @@ async def test_a_rotated_token_replaces_the_old_one_and_reuse_ends_in_connect_ag
         await connected(box, one)
         await signed_in(box)
         for _ in range(3):
-            await _age(box, 1000)
+            await aged(box, 1000)
             assert (await api(box))["ok"]
         assert one.refreshes == 3
         one.families.clear()
-        await _age(box, 1000)
+        await aged(box, 1000)
         with pytest.raises(ToolError) as caught:
             await api(box)
         assert caught.value.code == "credential_rejected"
@@ -119,7 +112,7 @@ async def test_client_credentials_need_nobody() -> None:
         await connected(box, one, flow="client_credentials")
         await asyncio.gather(*(api(box) for _ in range(10)))
         assert [fields["grant_type"] for fields in one.asked] == ["client_credentials"]
-        await _age(box, 990)
+        await aged(box, 990)
         await api(box)
         assert len(one.asked) == 2
 
@@ -129,7 +122,7 @@ async def test_a_refresh_that_fails_once_with_500_is_tried_again() -> None:
     async with authority(lifetime=1000) as one, toolbox() as box:
         await connected(box, one)
         await signed_in(box)
-        await _age(box, 1000)
+        await aged(box, 1000)
         one.answer = lambda fields: next(failures, None)
         assert (await api(box))["ok"]
         assert one.refreshes == 2
@@ -139,7 +132,7 @@ async def test_tokens_without_an_expiry_are_used_until_they_are_refused() -> Non
     async with authority(lifetime=None) as one, toolbox() as box:
         await connected(box, one)
         await signed_in(box)
-        await _age(box, 10**7)
+        await aged(box, 10**7)
         assert (await api(box))["ok"]
         assert one.refreshes == 0
 
@@ -154,17 +147,6 @@ def test_a_token_is_renewed_a_minute_or_a_fifth_of_its_life_early() -> None:
     assert not long.valid(now + 3600)
 
 
-async def test_the_client_of_a_connection_is_shown_without_its_secret() -> None:
-    async with authority() as one, toolbox() as box:
-        await connected(box, one)
-        await signed_in(box)
-        facts = await box.account_facts("api", "org", "main")
-        assert facts["oauth"]["client_id"] == CLIENT
-        assert facts["secrets"] == ["local:client"]
-        assert not any(secret in repr(facts) for secret in one.issued)
-        assert auth(one)["client_id"] == CLIENT
-
-
 async def test_a_call_that_is_given_up_loses_no_token() -> None:
     arrived, go_on = asyncio.Event(), asyncio.Event()
 
@@ -175,7 +157,7 @@ async def test_a_call_that_is_given_up_loses_no_token() -> None:
     async with authority(lifetime=1000) as one, toolbox() as box:
         await connected(box, one)
         await signed_in(box)
-        await _age(box, 1000)
+        await aged(box, 1000)
         one.keep = wait
         calling = asyncio.create_task(api(box))
         await arrived.wait()
@@ -191,7 +173,7 @@ async def test_tokens_that_cannot_be_stored_are_held_until_they_can(monkeypatch:
     async with authority(lifetime=1000) as one, toolbox() as box:
         await connected(box, one)
         await signed_in(box)
-        await _age(box, 1000)
+        await aged(box, 1000)
         swap, full = box.oauth.shelf.swap, [False, True, True]
 
         async def swapped(*parts: Any) -> int | None:
@@ -213,7 +195,7 @@ async def test_a_full_store_is_noticed_before_a_refresh_token_is_used_up(monkeyp
     async with authority(lifetime=1000) as one, toolbox() as box:
         await connected(box, one)
         await signed_in(box)
-        await _age(box, 1000)
+        await aged(box, 1000)
 
         async def full(*parts: Any) -> None:
             raise StorageFull("no room")
@@ -234,7 +216,7 @@ async def test_an_account_that_is_connected_anew_meanwhile_does_not_get_the_old_
     async with authority(lifetime=1000) as one, toolbox() as box:
         await connected(box, one)
         await signed_in(box)
-        await _age(box, 1000)
+        await aged(box, 1000)
         one.keep = wait
         calling = asyncio.create_task(api(box))
         await arrived.wait()
@@ -324,10 +306,10 @@ async def test_a_server_that_is_down_is_no_reason_to_drop_a_token_that_still_las
         await connected(box, one)
         await signed_in(box)
         one.answer = lambda fields: response({}, status=503)
-        await _age(box, 960)
+        await aged(box, 960)
         assert (await api(box))["ok"]
         assert one.refreshes == 2
-        await _age(box, 40)
+        await aged(box, 40)
         with pytest.raises(ToolError) as caught:
             await api(box)
         assert caught.value.code == "upstream_unreachable"
@@ -336,149 +318,12 @@ async def test_a_server_that_is_down_is_no_reason_to_drop_a_token_that_still_las
         assert (await api(box))["ok"]
 
 
-@pytest.mark.parametrize("token_auth", ["basic", "post"])
-async def test_a_client_proves_itself_as_the_server_wants(token_auth: str) -> None:
-    async with authority() as one, toolbox() as box:
-        await connected(box, one, token_auth=token_auth)
-        await signed_in(box)
-        assert ("client_secret" in one.asked[0]) == (token_auth == "post")
-        await box.set_secret("client", "wrong-secret-here")
-        begun = await box.authorize("api", redirect_uri=REDIRECT)
-        with pytest.raises(ToolError) as caught:
-            await box.finish_authorization(await visit(begun["url"]), principal="sdk")
-        assert caught.value.details == {"error": "invalid_client"}
-
-
-async def test_a_client_may_register_itself() -> None:
-    async with authority() as one, toolbox() as box:
-        await connected(box, one, issuer=one.base, authorization_url=None, token_url=None, client_id=None, secret=None)
-        await signed_in(box)
-        assert (await api(box))["ok"]
-        assert one.registered[0]["redirect_uris"] == [REDIRECT]
-        await signed_in(box)
-        assert len(one.registered) == 1
-        await _age(box, 3600)
-        assert (await api(box))["ok"]
-
-
-def described(one: Authority, scheme: dict[str, Any]) -> dict[str, Any]:
-    paths = {"/api": {"get": operation()}}
-    return document(paths, one.base, components={"securitySchemes": {"login": scheme}}, security=[{"login": []}])
-
-
-@pytest.mark.parametrize("kind", ["code", "relative", "discovery", "client", "swagger"])
-async def test_a_document_says_how_to_sign_in(kind: str) -> None:
-    async with authority() as one, toolbox() as box:
-        await box.set_secret("client", SECRET)
-        flow = {
-            "authorizationUrl": one.base + "/authorize",
-            "tokenUrl": one.base + "/token",
-            "scopes": {"a": "", "b": ""},
-        }
-        schemes: dict[str, dict[str, Any]] = {
-            "code": {"type": "oauth2", "flows": {"implicit": flow, "authorizationCode": flow}},
-            "relative": {
-                "type": "oauth2",
-                "flows": {"authorizationCode": flow | {"authorizationUrl": "/authorize", "tokenUrl": "token"}},
-            },
-            "discovery": {"type": "openIdConnect", "openIdConnectUrl": one.base + "/.well-known/openid-configuration"},
-            "client": {"type": "oauth2", "flows": {"clientCredentials": flow}},
-            "swagger": {"type": "oauth2", "flow": "accessCode"} | flow,
-        }
-        source = described(one, schemes[kind])
-        if kind == "swagger":
-            source = {"swagger": "2.0", "info": source["info"], "host": one.base[7:], "schemes": ["http"]} | {
-                "paths": source["paths"],
-                "securityDefinitions": {"login": schemes[kind]},
-                "security": [{"login": []}],
-            }
-        one.server.answers["/.well-known/openid-configuration"] = response(one.metadata())
-        part = {"type": "oauth2", "client_id": CLIENT}
-        report = await box.add_openapi("api", source, auth=part, secret="local:client", allow_private=["127.0.0.1"])
-        assert [each.where for each in report.diagnostics] == ([] if kind == "client" else ["oauth"])
-        if kind != "client":
-            await signed_in(box)
-            assert one.authorized[0].get("scope") == (None if kind == "discovery" else "a b")
-        assert (await call(box, "api.org.main.op")).value["ok"]
-
-
-async def test_many_scopes_are_chosen_by_the_operator() -> None:
-    async with authority() as one, toolbox() as box:
-        scopes = {f"s{number}": "" for number in range(40)}
-        flow = {"authorizationUrl": one.base + "/authorize", "tokenUrl": one.base + "/token", "scopes": scopes}
-        source = described(one, {"type": "oauth2", "flows": {"authorizationCode": flow}})
-        part = {"type": "oauth2", "client_id": CLIENT}
-        with pytest.raises(InvalidRequest, match="40 scopes"):
-            await box.add_openapi("api", source, auth=part, allow_private=["127.0.0.1"])
-        await box.add_openapi("api", source, auth=part | {"scopes": ["s1"]}, allow_private=["127.0.0.1"])
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"flow": "implicit"},
-        {"flow": "password"},
-        {"token_auth": "jwt"},
-        {"scopes": ['a"b']},
-        {"scopes": "a" * 300},
-        {"parameters": {"state": "mine"}},
-        {"parameters": {"redirect_uri": "https://evil.test"}},
-        {"token_url": "http://login.test/token"},
-        {"client_id": None},
-        {"client_id": "a\nb"},
-        {"secret": "hunter2hunter2"},
-        {"scheme": "nowhere"},
-        {"unknown": 1},
-        {"flow": "client_credentials", "secret": None},
-    ],
-    ids=str,
-)
-async def test_a_client_that_cannot_be_meant_is_refused(wrong: dict[str, Any]) -> None:
-    async with authority() as one, toolbox() as box:
-        with pytest.raises(InvalidRequest) as caught:
-            await connected(box, one, **wrong)
-        assert "hunter2" not in str(caught.value.as_dict())
-        assert box.integrations() == []
-
-
-async def test_offline_access_is_asked_for_where_it_is_offered() -> None:
-    async with authority(extra={"scopes_supported": ["a", "offline_access"]}) as one, toolbox() as box:
-        await connected(box, one, issuer=one.base, authorization_url=None, token_url=None)
-        await signed_in(box)
-        assert one.authorized[0]["scope"] == "a b offline_access"
-        await _age(box, 3600)
-        assert (await api(box))["ok"]
-        assert "scope" not in one.asked[-1]
-
-
-async def test_a_graphql_endpoint_is_asked_for_its_schema_once_somebody_has_signed_in() -> None:
-    schema = build_schema("type Query { hello: String }")
-
-    async def graphql(seen: Seen, reader: Any, writer: Any) -> None:
-        if (seen.header("authorization") or "").removeprefix("Bearer ") not in one.tokens:
-            writer.write(response({}, status=401))
-        elif b"__schema" in seen.body:
-            writer.write(response({"data": introspection_from_schema(schema)}))
-        else:
-            writer.write(response({"data": {"hello": "you"}}))
-
-    async with authority() as one, toolbox() as box:
-        one.server.answers["/graphql"] = graphql
-        await box.set_secret("client", SECRET)
-        report = await box.add_graphql("api", one.base + "/graphql", auth=auth(one), allow_private=["127.0.0.1"])
-        assert report.tools == []
-        done = await signed_in(box)
-        assert done["tools"] == ["api.org.main.query.hello"]
-        assert (await call(box, "api.org.main.query.hello")).value == "you"
-        assert (await box.refresh("api")).awaiting == []
-
-
 async def test_a_refresh_token_stays_where_the_server_gives_no_new_one() -> None:
     async with authority(lifetime=1000, rotates=False) as one, toolbox() as box:
         await connected(box, one)
         await signed_in(box)
         for _ in range(2):
-            await _age(box, 1000)
+            await aged(box, 1000)
             assert (await api(box))["ok"]
         assert len({fields["refresh_token"] for fields in one.asked[1:]}) == 1
 
@@ -488,20 +333,9 @@ async def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.Monke
     async with authority(lifetime=1000) as one, toolbox() as box:
         await connected(box, one)
         await signed_in(box)
-        await _age(box, 1000)
+        await aged(box, 1000)
         one.hold = one.server.released.wait  # type: ignore[assignment]
         with pytest.raises(ToolError) as caught:
             await api(box)
         assert caught.value.code == "upstream_unreachable"
         assert one.refreshes == 2
-
-
-@pytest.mark.parametrize("place", ["https://169.254.169.254/token", "https://10.0.0.1/token", "https://[::1]:1/token"])
-async def test_a_token_endpoint_in_a_private_place_is_not_asked(place: str) -> None:
-    """What a server's metadata names goes through the same gate as everything else."""
-    async with authority(extra={"token_endpoint": place}) as one, toolbox() as box:
-        await connected(box, one, issuer=one.base, authorization_url=None, token_url=None)
-        begun = await box.authorize("api", redirect_uri=REDIRECT)
-        with pytest.raises(ToolError) as caught:
-            await box.finish_authorization(await visit(begun["url"]), principal="sdk")
-        assert caught.value.code == "egress_denied"
