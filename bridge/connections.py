@@ -93,7 +93,7 @@ class Connections:
         """Raises NotFound."""
         installed = self._registry.installed(integration)
         if installed is None:
-            raise NotFound(f"There is no integration {integration[:80]!r}.")
+            raise NotFound(f"There is no integration {integration[:80]!r}.", hint="`GET /integrations` lists them.")
         account = installed.connections.get((scope, name))
         if account is None:
             known = ", ".join(one.label for one in installed.connections.values())

@@ -346,7 +346,10 @@ class Integrations(Adding):
 
     def _check_unconnected(self, installed: Installed, scope: str, connection: str, replacing: bool) -> None:
         if (scope, connection) in installed.connections and not replacing:
-            raise Conflict(f"{installed.name} has a connection {scope}.{connection} already.")
+            raise Conflict(
+                f"{installed.name} has a connection {scope}.{connection} already.",
+                hint="Name it otherwise, or replace it.",
+            )
 
     async def _forget_other(self, before: Connection | None, after: Connection) -> None:
         """Forget the tokens of an account that signs in elsewhere from now on, or not at all."""
@@ -396,5 +399,5 @@ class Integrations(Adding):
     def _existing(self, name: str) -> Installed:
         installed = self._registry.installed(name)
         if installed is None:
-            raise NotFound(f"There is no integration {name[:80]!r}.")
+            raise NotFound(f"There is no integration {name[:80]!r}.", hint="`GET /integrations` lists them.")
         return installed

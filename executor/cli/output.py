@@ -125,6 +125,8 @@ _IN_COMMANDS: Final = (
     (re.compile(r"`GET /runs/\{id\}`"), "`executor runs show RUN`"),
     (re.compile(r"`GET /policies`"), "`executor policy list`"),
     (re.compile(r"\(allow_private\)"), "(--allow-private)"),
+    (re.compile(r"`GET /integrations`"), "`executor integrations list`"),
+    (re.compile(r"^Name it otherwise, or replace it\.$"), "give it another name, or `--replace` the one that is there"),
     (re.compile(r"^Remove it first, or replace it\.$"), "`--replace` replaces it, `executor remove` removes it."),
 )
 """What scripts and HTTP clients are told to do, as commands."""
@@ -189,12 +191,12 @@ def show_run(run: dict[str, Any], code: str | None = None, progress: Progress | 
         _show_stored(run["result_ref"])
     if run.get("error"):
         _show_error(run["error"], code)
-    _show_waiting(run)
+    show_waiting(run)
     notes.print()
     _show_summary(run)
 
 
-def _show_waiting(run: dict[str, Any]) -> None:
+def show_waiting(run: dict[str, Any]) -> None:
     """What the run waits for, and how to answer."""
     for each in run.get("interactions") or []:
         arguments = json.dumps(each["arguments"], ensure_ascii=True)
@@ -223,7 +225,7 @@ def show_event(event: dict[str, Any]) -> None:
     if kind in ("log", "emit"):
         Progress().seen(kind, data)
     elif kind == "call":
-        say(f"call  {data['path']}  {data.get('code') or data['state']}", "quiet")
+        say(f"call  {_as_called(data['path'])}  {data.get('code') or data['state']}", "quiet")
     elif kind == "status":
         say(f"      {data['status']}", _MARKS.get(data["status"], ("", "odd"))[1])
     else:
@@ -253,6 +255,11 @@ def show_replay(report: dict[str, Any]) -> None:
         say("  the guest image is another one now", "odd")
 
 
+def _as_called(path: str) -> str:
+    """The path of a tool; that of a built-in call as a script writes it."""
+    return f"tools.{path[1:]}" if path.startswith("$") else path
+
+
 def _show_calls(calls: list[dict[str, Any]]) -> None:
     if not calls:
         return
@@ -264,10 +271,9 @@ def _show_calls(calls: list[dict[str, Any]]) -> None:
         what = str(each.get("code") or (status if status is not None else outcome))
         rows.add_row(
             Text(mark, style=style),
-            # The built-in calls are shown as a script writes them.
-            Text(f"tools.{each['path'][1:]}" if each["path"].startswith("$") else each["path"], style="name"),
+            Text(_as_called(each["path"]), style="name"),
             Text(what, style="" if outcome == "done" else style),
-            duration(each.get("duration_ms")),
+            duration(each.get("duration_ms")) if outcome != "waiting" else "",
             size(each.get("args_bytes")),
             size(each.get("value_bytes")),
         )

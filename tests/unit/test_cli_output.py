@@ -8,7 +8,7 @@ import sys
 import pytest
 import structlog
 
-from bridge.wire.errors import Conflict, ToolError
+from bridge.wire.errors import Conflict, ExecutorError, NotFound, ToolError
 from executor import logs
 from executor.cli import output
 
@@ -86,10 +86,12 @@ def test_a_table_leaves_no_blanks_at_the_end_of_its_lines_in_a_file(capsys: pyte
     [
         (ToolError("egress_denied", "no", hint="by naming it as a private host (allow_private)."), "--allow-private"),
         (Conflict("There is one.", hint="Remove it first, or replace it."), "`--replace` replaces it"),
+        (Conflict("There is one.", hint="Name it otherwise, or replace it."), "`--replace` the one that is there"),
+        (NotFound("There is none.", hint="`GET /integrations` lists them."), "`executor integrations list`"),
     ],
 )
 def test_a_hint_names_options_of_the_command_line(
-    capsys: pytest.CaptureFixture[str], error: ToolError | Conflict, said: str
+    capsys: pytest.CaptureFixture[str], error: ExecutorError, said: str
 ) -> None:
     assert said in _shown(capsys, lambda: output.say_error(error))
 
@@ -110,3 +112,15 @@ def test_a_command_says_what_takes_long_and_what_goes_wrong_and_no_more(monkeypa
     assert step == "· compiling the shim"
     assert "image_not_built" in warning
     assert "no compiler" in warning
+
+
+def test_an_event_names_a_built_in_call_as_a_script_writes_it(capsys: pytest.CaptureFixture[str]) -> None:
+    event = {"type": "call", "data": {"path": "$search", "state": "done"}}
+    assert "call  tools.search  done" in _shown(capsys, lambda: output.show_event(event))
+
+
+def test_a_call_that_waits_for_a_person_has_taken_no_time_yet(capsys: pytest.CaptureFixture[str]) -> None:
+    call = {"path": "a.org.main.b", "outcome": "waiting", "duration_ms": 0.0, "args_bytes": 1, "value_bytes": 0}
+    shown = _shown(capsys, lambda: output.show_run({"run_id": "run_1", "status": "waiting", "calls": [call]}))
+    assert "a.org.main.b" in shown
+    assert "ms" not in shown

@@ -196,6 +196,8 @@ async def watch(run_id: str, /, *, json: Flag = False, where: Where = HERE) -> i
                 output.print_line(event)
             else:
                 output.show_event(event)
+                if event["type"] == "status" and event["data"]["status"] == "waiting":
+                    output.show_waiting(await session.get_run(run_id))
     return status
 
 
