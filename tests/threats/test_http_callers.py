@@ -9,6 +9,7 @@ import pytest
 
 from tests.blackbox.command import process
 from tests.blackbox.server import Server, serving, status_of
+from tests.threats.kit.invariants import settled
 
 
 def test_every_failed_login_looks_the_same(home: Path) -> None:
@@ -170,3 +171,34 @@ def test_no_key_is_ever_logged(home: Path) -> None:
     for file in home.rglob("*"):
         if file.is_file():
             assert server.key.encode() not in file.read_bytes(), file
+
+
+HOGS = (
+    "for (;;) {}",
+    "const kept = []; for (;;) { kept.push(new Array(1000)); if (kept.length > 500) kept.length = 0 }",
+    "for (;;) { try { (function f() { f() })() } catch {} }",
+    "for (;;) await tools.call('no.such.one.tool', {}).catch(() => {})",
+    "for (;;) console.log('x'.repeat(1000))",
+    "for (;;) await Promise.resolve()",
+    "await new Promise(() => setTimeout(() => {}, 1e9))",
+)
+
+
+def test_benign_runs_end_while_hostile_ones_still_run(server: Server) -> None:
+    """G9 of the catalogue, by the order of what ends and not by a clock: nobody waits for another run to end."""
+
+    def status(run: str) -> str:
+        found: str = server.ask("GET", f"/runs/{run}").json["status"]
+        return found
+
+    budgets = {"fuel": 10**13, "wall_ms": 120_000, "bridge_calls": 1000}
+    started = [server.run(code, budgets=budgets, wait=False)["run_id"] for code in HOGS]
+    try:
+        settled(lambda: {status(one) for one in started} <= {"running", "failed"}, "a run has not begun")
+        for number in range(3):
+            assert server.run("input * 2", input=number)["result"] == number * 2
+        # The others may have come to a budget of theirs meanwhile; these have none that is near.
+        assert [status(started[at]) for at in (0, 5, 6)] == ["running"] * 3
+    finally:
+        for one in started:
+            server.ask("POST", f"/runs/{one}/cancel", {})

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.blackbox.server import Server
+from tests.threats.kit import invariants
 from tests.threats.kit.canaries import canary, leaks, leaks_in, spellings
 from tests.threats.kit.invariants import Invariants
 
@@ -39,6 +40,17 @@ def test_a_canary_is_found_in_a_row_that_was_deleted(tmp_path: Path) -> None:
         database.execute("DELETE FROM t")
     database.close()
     assert leaks_in(tmp_path, [secret]) == [f"some.db: raw of {secret[:9]}"]
+
+
+def test_memory_that_is_kept_is_told(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = Invariants(server)
+    held.check()
+    held.memory = 0
+    monkeypatch.setattr(invariants, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(invariants, "descriptors", lambda pid: 0)
+    monkeypatch.setattr(invariants, "children", lambda pid: {})
+    with pytest.raises(AssertionError, match="G6: memory"):
+        held._nothing_is_left()
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ TERMINAL: Final = ("completed", "failed", "cancelled", "expired")
 ROOT: Final = Path(__file__).parents[3]
 PATIENCE_S: Final = 10.0
 """How long what a case began may take to end: connections that are closed, workers that are replaced."""
+MEMORY_BYTES: Final = 32 << 20
+"""What a case may leave in use for good: code that it was the first to need takes 21 MiB of it."""
 _INSIDE: Final = re.compile(
     rb"Traceback \(most recent call last\)|File \"[^\"]+\.py\"|site-packages"
     rb"|\b(?:pydantic_core|starlette|hypercorn|httpx2|wasmtime|sqlite3)\.\w|\b(?:bridge|runtime|catalog)\.\w+\.\w+"
@@ -33,6 +35,7 @@ class Invariants:
         self.answers: list[bytes] = []
         self.counted_from = self._last_run()
         self.files = descriptors(self.pid)
+        self.memory = resident(self.pid)
         self.workers = len(children(self.pid))
 
     def heard(self, data: bytes) -> None:
@@ -61,6 +64,7 @@ class Invariants:
         settled(lambda: descriptors(self.pid) <= self.files + 2, "G6: descriptors are left open")
         settled(lambda: "Z" not in children(self.pid).values(), "G6: a process that nobody waited for")
         settled(lambda: len(children(self.pid)) <= self.workers + 1, "G6: processes are left")
+        settled(lambda: resident(self.pid) <= self.memory + MEMORY_BYTES, "G6: memory that was taken is kept")
 
     def _records_are_terminal(self) -> None:
         with _database(self.server.home) as database:
@@ -102,6 +106,11 @@ def settled(holds: Callable[[], bool], what: str) -> None:
 
 def descriptors(pid: int) -> int:
     return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory that a process has in use."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def children(pid: int) -> dict[int, str]:
