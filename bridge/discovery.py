@@ -158,6 +158,9 @@ class Discovery:
         hint = f"Did you mean {', '.join(near)}?" if near else 'Find one with tools.search("…").'
         where = f" in {view.names}" if view.lenses else ""
         message = f"There is no tool {shown!r}{where}."
+        if (label := self._registry.not_offered(path)) is not None and not view.lenses:
+            message = f"The server does not offer this tool to {label}, though it does to another account."
+            hint = f"Use another account of it. What {label} is offered is looked up again by executor refresh."
         gone = self._registry.removed(path) if not view.lenses else None
         if gone is not None:
             when = time.strftime("%Y-%m-%d", time.gmtime(gone.at))

@@ -122,6 +122,7 @@ class Integrations(Adding):
                 raise Conflict(f"{name} was changed while its description was read.", hint="Refresh it again.")
             new, report = await anyio.to_thread.run_sync(refreshed, old, *found)
             await self._put(new)
+        await self.kinds[old.kind].refreshed(new)
         _log.info("integration_refreshed", integration=name, awaiting=len(report.awaiting), held=len(report.held))
         return report
 
@@ -153,6 +154,18 @@ class Integrations(Adding):
         _log.info(
             "integration_relisted", integration=old.name, awaiting=len(report.awaiting), removed=len(report.removed)
         )
+
+    async def offered(self, account: Connection, without: Sequence[str]) -> None:
+        """Take note of which tools of its integration an account is not offered."""
+        async with self._changing:
+            installed = self._registry.installed(account.integration)
+            now = None if installed is None else installed.connections.get((account.scope, account.name))
+            if now is None or now.without == tuple(without):
+                return
+            new = changed(now, without=tuple(without))
+            await self._catalog.put_connection(rows.row_of_connection(new, time.time()))
+            await self._index(self._registry.connect(new))
+        _log.info("account_offered_other_tools", connection=account.label, without=len(without))
 
     async def _put(self, new: Installed, accounts: Sequence[ConnectionRow] = ()) -> list[Tool]:
         """Keep the integration, and put it in force."""

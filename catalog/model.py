@@ -112,7 +112,8 @@ class Connection:
 
     `reach` is where its credentials may go: what the integration reached when they were given; None: nobody has said.
     `probe` is the name of a tool that reads and needs no argument: calling it shows whether the credential works.
-    `oauth` says where the access token comes from that one of its placements sends.
+    `oauth` says where the access token comes from that one of its placements sends. `without` names the tools that the
+    server does not offer to this account, though it does to the one that described it.
     """
 
     integration: str
@@ -122,6 +123,7 @@ class Connection:
     probe: str = ""
     reach: tuple[Reach, ...] | None = None
     oauth: OAuthClient | None = None
+    without: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:

@@ -147,9 +147,17 @@ class Registry:
                 _reason(pending[spec.name]) if spec.name in pending else "",
             )
             for spec in installed.manifest.tools
+            if spec.name not in connection.without
         ]
         self._keep(tools)
         return tools
+
+    def not_offered(self, path: str) -> str | None:
+        """The account whose server offers it no tool at `path`, though it is a tool of the integration."""
+        where = address.parse(path)
+        installed = self._installed.get(where.integration) if where is not None else None
+        account = installed.connections.get((where.scope, where.connection)) if installed and where else None
+        return account.label if account is not None and where is not None and where.tool in account.without else None
 
     def removed(self, path: str) -> Gone | None:
         """What is known of a tool that a refresh removed from `path`."""

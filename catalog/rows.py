@@ -130,6 +130,8 @@ def row_of_connection(connection: Connection, created_at: float) -> ConnectionRo
     facts: dict[str, Any] = {"placements": placements, "probe": connection.probe, "reach": reach}
     if connection.oauth is not None:
         facts["oauth"] = connection.oauth.as_dict()
+    if connection.without:
+        facts["without"] = connection.without
     config = json.dumps(facts)
     return ConnectionRow(connection.integration, connection.scope, connection.name, config, created_at)
 
@@ -146,6 +148,7 @@ def connection_of(row: ConnectionRow) -> Connection:
         config.get("probe", ""),
         _places(config.get("reach")),
         None if oauth is None else OAuthClient.from_dict(oauth),
+        tuple(config.get("without", ())),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,11 +22,14 @@ from bridge.wire.errors import ImportFailed, InvalidRequest, ToolError
 from catalog import rows
 from catalog.kinds.mcp import texts
 from catalog.kinds.mcp.integration import place
+from catalog.kinds.mcp.listing import side_effect
 from catalog.model import Connection, Manifest
 from catalog.oauth import OAuthClient
 from catalog.registry import Installed
 
 MAX_SAID: Final = 800
+BY: Final = "by"
+"""In the configuration: the account that the server described its tools to."""
 
 
 class Upstreams(Kind):
@@ -39,6 +43,7 @@ class Upstreams(Kind):
             self.means.settings.response_bytes,
         )
         self._servers.relisted = self._relisted
+        self._servers.reoffered = self._reoffered
 
     async def proposed(
         self,
@@ -103,11 +108,15 @@ class Upstreams(Kind):
             if e.status == 401 and not account.placements:
                 hint = "It wants to know who asks: add it with --oauth to sign in, or with a token (--bearer)."
             raise ImportFailed(f"The tools of {name} cannot be listed: {e.message}{words}", hint=hint) from None
-        return await self._made(name, config, listed)
+        return await self._made(name, config, listed, account)
 
-    async def _made(self, name: str, config: Mapping[str, Any], listed: Listed) -> Found:
+    async def _made(
+        self, name: str, config: Mapping[str, Any], listed: Listed, account: Connection | None = None
+    ) -> Found:
         integration = rows.integration("mcp", name)
         found = {key: value for key, value in config.items() if key != UNLISTED} | {"era": listed.era}
+        if account is not None:
+            found[BY] = [account.scope, account.name]
         manifest = await anyio.to_thread.run_sync(integration.resolve_tools, found | {"listing": listed.as_config()})
         return Found(integration, found, manifest)
 
@@ -128,21 +137,75 @@ class Upstreams(Kind):
         if old is not None and old.kind == "mcp":
             await self.house.relisted(old, await self._made(name, old.config, listed))
 
+    async def _reoffered(self, upstream: Upstream, listed: Listed) -> None:
+        installed = self.house.installed(upstream.name)
+        if installed is not None and installed.kind == "mcp":
+            await self._note(installed, upstream.connection, {str(tool["name"]): None for tool in listed.tools})
+
     def caller(self, installed: Installed, account: Connection) -> ToolCaller:
         """What calls the tools of an integration's server by one of its accounts."""
-        first = next(iter(installed.connections.values()), None)
-        upstream = Upstream(installed.name, installed.config, account, describes=first is account)
+        upstream = Upstream(installed.name, installed.config, account, describes=_describes(installed, account))
 
         async def call(passage: Passage, name: str, args: dict[str, Any]) -> dict[str, Any]:
+            if not upstream.describes:
+                await self._check_offered(installed, upstream, name)
             return await self._servers.call(upstream, passage, name, args)
 
         return call
+
+    async def _check_offered(self, installed: Installed, upstream: Upstream, name: str) -> None:
+        """What was let in is what the server told another account. Raises ToolError where it tells this one something
+        else of the tool that a decision rests on, or does not offer it; nothing is sent then."""
+        offered = await self._servers.offered(upstream)
+        spec = next((one for one in installed.manifest.tools if one.binding["name"] == name), None)
+        label = upstream.connection.label
+        if name not in offered:
+            await self._note(installed, upstream.connection, offered)
+            raise ToolError(
+                "tool_not_found",
+                f"The server does not offer this tool to {label}, though it does to another account.",
+                hint="Nothing was sent. Use another account of it, or see to it that this one may use the tool.",
+                details={"connection": label},
+            )
+        told = offered[name] or {}
+        effect = side_effect(told)
+        if spec is not None and (
+            effect != spec.side_effect or (spec.idempotent and told.get("idempotentHint") is not True)
+        ):
+            raise ToolError(
+                "blocked",
+                f"The server tells {label} another side effect of this tool ({effect}) than was let in "
+                f"({spec.side_effect}).",
+                hint="Nothing was sent. Add the server once more under another name, with this account alone.",
+                details={"connection": label, "side_effect": effect},
+            )
+
+    async def _note(self, installed: Installed, account: Connection, offered: Mapping[str, Any]) -> None:
+        without = sorted(one.name for one in installed.manifest.tools if one.binding["name"] not in offered)
+        await self.house.offered(account, without)
+
+    async def refreshed(self, installed: Installed) -> None:
+        """Ask for the other accounts too. One that cannot be asked stays as it is, and is asked when it is used."""
+        for account in list(installed.connections.values()):
+            if _describes(installed, account) or await self.means.oauth.diagnostics(account):
+                continue
+            upstream = Upstream(installed.name, installed.config, account, describes=False)
+            with contextlib.suppress(ToolError):
+                await self._note(installed, account, await self._servers.offered(upstream, anew=True))
 
     async def let_go(self, integration: str, scope: str | None = None, connection: str | None = None) -> None:
         await self._servers.drop(integration, scope, connection)
 
     async def aclose(self) -> None:
         await self._servers.aclose()
+
+
+def _describes(installed: Installed, account: Connection) -> bool:
+    """Whether the catalog is made from what this account is shown."""
+    by = installed.config.get(BY)
+    if by is None:
+        return next(iter(installed.connections.values()), None) is account
+    return bool(by == [account.scope, account.name])
 
 
 opened = Upstreams

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -118,6 +118,10 @@ class House(Protocol):
         """Raises Forbidden when the caller is not at this machine and may not have programs run on it."""
         ...
 
+    async def offered(self, account: Connection, without: Sequence[str]) -> None:
+        """Take note of which tools of its integration an account is not offered."""
+        ...
+
     async def relisted(self, old: Installed, found: Found) -> None:
         """An integration has said by itself that its tools are others now: that goes the way of every refresh."""
         ...
@@ -149,6 +153,10 @@ class Kind(ABC):
     async def moved(self, account: Connection, old: Installed) -> OAuthClient | None:
         """The client at another authorization server, where the integration's server names another by now."""
         return None
+
+    async def refreshed(self, installed: Installed) -> None:
+        """The integration was read again: its other accounts may be offered other tools by now."""
+        return
 
     def caller(self, installed: Installed, account: Connection) -> ToolCaller | None:
         """What calls the tools by one of the accounts, where it is not done by sending requests."""

@@ -65,6 +65,9 @@ class Upstream:
         return repr(list(parts)), self.connection.placements, self.connection.reach, self.connection.oauth
 
 
+Reoffered = Callable[[Upstream, Listed], Awaitable[None]]
+
+
 class Servers:
     """`relisted` is awaited with what a server lists once it says that this has changed. Close it when done."""
 
@@ -88,9 +91,12 @@ class Servers:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._leaving: set[asyncio.Task[None]] = set()
         self._relisting: dict[Key, bool] = {}
+        self._offers: dict[Key, tuple[Session, Mapping[str, Any]]] = {}
         self._sweeping: asyncio.Task[None] | None = None
         self._closed = False
         self.relisted: Relisted | None = None
+        self.reoffered: Reoffered | None = None
+        """The same for an account that the catalog is not made from."""
         self.last_words: dict[Key, str] = {}
         """What a program wrote to its standard error before its last listing failed."""
 
@@ -144,6 +150,17 @@ class Servers:
                 )
                 raise
         raise ToolError("upstream_unreachable", f"{upstream.name} does not keep a session.")
+
+    async def offered(self, upstream: Upstream, *, anew: bool = False) -> Mapping[str, Any]:
+        """What the server offers to an account: the annotations of each tool, by the server's own names. Asked for once
+        in a session, and again when the server says that it has changed. Raises ToolError."""
+        session = self._session(upstream)
+        known = self._offers.get(upstream.key)
+        if anew or known is None or known[0] is not session:
+            listed = await self.listing(upstream)
+            tools = {str(tool["name"]): tool.get("annotations") for tool in listed.tools}
+            known = self._offers[upstream.key] = (self._session(upstream), tools)
+        return known[1]
 
     async def drop(self, name: str, scope: str | None = None, connection: str | None = None) -> None:
         """Close the sessions of an integration, or of one connection of it."""
@@ -230,6 +247,7 @@ class Servers:
         known = self._open.get(key)
         if known is not None and known[1] is session:
             del self._open[key]
+            self._offers.pop(key, None)
         task = asyncio.create_task(session.close())
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
@@ -251,6 +269,12 @@ class Servers:
             return
         if any(tool["name"] == name for tool in listed.tools):
             return
+        if not upstream.describes:
+            self._offers.pop(upstream.key, None)
+            raise ToolError(
+                "tool_not_found",
+                f"{upstream.name} does not offer {name[:120]!r} to {upstream.connection.label} any more.",
+            )
         await asyncio.shield(self._spawn(self._tell(upstream, listed)))
         raise ToolError(
             "tool_not_found",
@@ -259,18 +283,20 @@ class Servers:
         )
 
     async def _tell(self, upstream: Upstream, listed: Listed) -> None:
-        if self.relisted is None or not upstream.describes:
-            return
         try:
-            await self.relisted(upstream.name, listed)
+            if upstream.describes and self.relisted is not None:
+                await self.relisted(upstream.name, listed)
+            elif not upstream.describes and self.reoffered is not None:
+                await self.reoffered(upstream, listed)
         except Exception as e:
             _log.warning("mcp_relisting_failed", integration=upstream.name, reason=repr(e)[:300])
 
     def _changed(self, upstream: Upstream) -> None:
         """The server says that its list has changed, perhaps for the thousandth time."""
+        self._offers.pop(upstream.key, None)
         if upstream.key in self._relisting:
             self._relisting[upstream.key] = True
-        elif not self._closed and upstream.describes:
+        elif not self._closed:
             self._relisting[upstream.key] = False
             self._spawn(self._relist(upstream))
 
