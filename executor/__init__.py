@@ -22,8 +22,10 @@ if TYPE_CHECKING:
         NotFound,
         Overloaded,
         PayloadTooLarge,
+        RangeNotSatisfiable,
         RequestRefused,
         RunFailed,
+        StorageFailed,
         StorageFull,
         ToolError,
         Unauthorized,
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from executor.executor import Executor
     from executor.packages import ToolAnswer
     from executor.scoped import Scoped
-    from runtime.results import RunEvent, RunPage, RunRecord, RunResult, StoredResult
+    from runtime.results import ReplayReport, RunEvent, RunPage, RunRecord, RunResult, StoredResult
 
 __version__: Final = "0.1.0"
 
@@ -50,6 +52,7 @@ _HOMES: Final[dict[str, str]] = {
     "NotFound": _ERRORS,
     "Overloaded": _ERRORS,
     "PayloadTooLarge": _ERRORS,
+    "RangeNotSatisfiable": _ERRORS,
     "ReplayReport": _RESULTS,
     "RequestRefused": _ERRORS,
     "RunEvent": _RESULTS,
@@ -58,6 +61,7 @@ _HOMES: Final[dict[str, str]] = {
     "RunRecord": _RESULTS,
     "RunResult": _RESULTS,
     "Scoped": "executor.scoped",
+    "StorageFailed": _ERRORS,
     "StorageFull": _ERRORS,
     "StoredResult": _RESULTS,
     "ToolAnswer": "executor.packages",
@@ -77,6 +81,7 @@ __all__ = [
     "NotFound",
     "Overloaded",
     "PayloadTooLarge",
+    "RangeNotSatisfiable",
     "ReplayReport",
     "RequestRefused",
     "RunEvent",
@@ -85,6 +90,7 @@ __all__ = [
     "RunRecord",
     "RunResult",
     "Scoped",
+    "StorageFailed",
     "StorageFull",
     "StoredResult",
     "ToolAnswer",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import get_args
 
 import pytest
 
+import executor
 from bridge.secrets.references import PROVIDERS
 from bridge.wire.errors import RequestRefused, ToolErrorCode
 from executor.cli.app import _COMMANDS
@@ -25,6 +27,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 HTTP = (DOCS / "http.md").read_text()
 CLI = (DOCS / "cli.md").read_text()
 SECRETS = (DOCS / "secrets.md").read_text()
+SDK = (DOCS / "sdk.md").read_text()
+ERRORS = (DOCS / "errors.md").read_text()
 
 
 def _commands() -> list[tuple[str, str]]:
@@ -62,6 +66,19 @@ def _refusals(base: type[RequestRefused]) -> set[str]:
 def test_every_code_is_on_the_page() -> None:
     for code in sorted(_refusals(RequestRefused) | set(get_args(ToolErrorCode))):
         assert f"`{code}`" in HTTP, code
+
+
+def test_every_method_of_the_sdk_is_on_the_page() -> None:
+    for name in dir(executor.Executor):
+        if not name.startswith("_"):
+            assert f"`{name}`" in SDK or f"Executor.{name}(" in SDK, name
+
+
+def test_every_class_of_an_error_is_public() -> None:
+    named = re.findall(r"^\| `\w+` \| \d+ \| `(\w+)` \|", ERRORS, re.MULTILINE)
+    assert len(named) > 10
+    for name in named:
+        assert issubclass(getattr(executor, name), executor.RequestRefused), name
 
 
 def test_every_event_is_on_the_page() -> None:
