@@ -54,6 +54,13 @@ EQUIVALENT: Final = (
         "what is no answer is asked for again and again, and refused with the same words at the bound",
     ),
     Known("bridge/policy.py", "self.version = 0", ("1",), "the version is only compared with an earlier one"),
+    Known("bridge/policy.py", "self.version += 1", ("2",), "the version is only compared with an earlier one"),
+    Known(
+        "bridge/policy.py",
+        'raise InvalidRequest(f"{effect[:40]!r} is not an effect.", hint="Effects: approve, require_approval, block.")',
+        ("41",),
+        MESSAGE,
+    ),
     Known("bridge/policy.py", "if view.lenses:", ("(True)",), FASTER),
     Known(
         "bridge/wire/codec.py",
@@ -68,11 +75,18 @@ EQUIVALENT: Final = (
         FASTER,
     ),
     Known(
+        "bridge/wire/distrust.py",
+        "if type(frame) is not tuple or len(frame) < 3 or type(frame[1]) is not int or frame[1] not in _READERS:",
+        ("<=", "4"),
+        "no kind of frame has as few fields: the validator of its kind refuses it as well",
+    ),
+    Known(
         "bridge/wire/frames.py",
         "if not buffer and len(data) > 4 and LENGTH.unpack_from(data)[0] == len(data) - 4 <= self._limit:",
         ("5", "(False)"),
         FASTER,
     ),
+    Known("bridge/wire/frames.py", "if at:", ("(True)",), FASTER),
     Known(
         "executor/http/strictjson.py",
         'raise NotJson("the body holds a number that is out of range") from None',

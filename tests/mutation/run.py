@@ -2,13 +2,16 @@
 
 `./scripts/mutate [--each N] [--seed N] [--report] [MODULE …]`: a sample of N changes of each module (default 20), the
 same for the same seed. `--report` writes docs/mutation.md. Changes that make no difference (equivalent.py) are told
-apart and not run.
+apart and not run. What was noticed is kept in `.mutation.json` and not run again while the module is the same, so that
+a run goes on where one ended, or looks at survivors alone after tests were added; `--fresh` runs all.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import importlib
+import json
 import os
 import random
 import signal
@@ -42,6 +45,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
     "runtime/engine/sealed.py": ("tests/unit/test_engine_modules.py",),
 }
 LIMIT_S = 120
+KEPT = ROOT / ".mutation.json"
 _OURS = frozenset({"tests", "bridge", "catalog", "executor", "guest", "runtime"})
 _OTHERS = (
     *("anyio", "anyio.pytest_plugin", "cryptography.hazmat.primitives.ciphers.aead", "h11", "httpx2", "hypothesis"),
@@ -106,7 +110,29 @@ def _test(place: Path, tests: tuple[str, ...]) -> NoReturn:
         os._exit(code)
 
 
-def scored(module: str, place: Path, *, each: int, seed: int) -> Score:
+class Noticed:
+    """The changes that tests noticed before, each by the text of its module."""
+
+    def __init__(self, fresh: bool) -> None:
+        self._known: dict[str, list[str]] = json.loads(KEPT.read_text()) if KEPT.exists() and not fresh else {}
+
+    def has(self, source: str, change: Change) -> bool:
+        return _key(change) in self._known.get(_digest(source), ())
+
+    def add(self, source: str, change: Change) -> None:
+        self._known.setdefault(_digest(source), []).append(_key(change))
+        KEPT.write_text(json.dumps(self._known))
+
+
+def _digest(source: str) -> str:
+    return hashlib.sha256(source.encode()).hexdigest()
+
+
+def _key(change: Change) -> str:
+    return f"{change.start} {change.end} {change.text}"
+
+
+def scored(module: str, place: Path, known: Noticed, *, each: int, seed: int) -> Score:
     file = place / module
     source = file.read_text()
     there = changes(source)
@@ -116,13 +142,17 @@ def scored(module: str, place: Path, *, each: int, seed: int) -> Score:
         if (reason := why(module, source, change)) is not None:
             score.equivalent.append((change, reason))
             continue
+        score.tried += 1
+        if known.has(source, change):
+            continue
         file.write_text(change.made(source))
         try:
             seen = noticed(place, GUARDS[module])
         finally:
             file.write_text(source)
-        score.tried += 1
-        if not seen:
+        if seen:
+            known.add(source, change)
+        else:
             score.survivors.append(change)
             print(f"  {module}:{change.line} survives: {change.says}, {change.text.strip()!r}", flush=True)
     print(f"{module:32} {score.killed:3} of {score.tried:3} noticed, of {score.there} that there are", flush=True)
@@ -169,12 +199,14 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--report", action="store_true")
+    parser.add_argument("--fresh", action="store_true")
     given = parser.parse_args()
     warmed()
     scores: list[Score] = []
+    known = Noticed(given.fresh)
     with copied() as place:
         for module in given.modules:
-            scores.append(scored(module, place, each=given.each, seed=given.seed))
+            scores.append(scored(module, place, known, each=given.each, seed=given.seed))
             if given.report:
                 (ROOT / "docs" / "mutation.md").write_text(report(scores, given.seed))
     tried = sum(one.tried for one in scores)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -264,3 +265,65 @@ def test_a_reason_names_scopes_only_where_several_spoke() -> None:
     assert decide(tool(scope="user"), [one, other]).reason.endswith(", the strictest of the scopes")
     another = new_rule("shop", "*", "require_approval", scope="org", approver="another")
     assert decide(tool(), [another]).reason.endswith(", by another person than the one who asks")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"effect": "allow"},
+        {"effect": ""},
+        {"approver": "nobody"},
+        {"approver": "another", "effect": "block"},
+        {"approver": "another", "effect": "approve"},
+        {"scope": "team"},
+        {"target": "shop.org"},
+        {"target": "shop.org.main.op"},
+        {"target": "Shop.org.main"},
+    ],
+    ids=str,
+)
+def test_a_rule_that_is_none_is_refused(wrong: dict[str, Any]) -> None:
+    """POL-15"""
+    facts = {
+        "target": "shop",
+        "pattern": "*",
+        "effect": "require_approval",
+        "scope": "org",
+        "approver": "anyone",
+    } | wrong
+    with pytest.raises(InvalidRequest):
+        new_rule(facts["target"], facts["pattern"], facts["effect"], scope=facts["scope"], approver=facts["approver"])
+
+
+def test_a_rule_says_who_approves_where_it_asks() -> None:
+    asking = new_rule("*", "*", "require_approval", scope="org", approver="another", reason="r" * 600)
+    assert (asking.as_dict()["approver"], len(asking.reason)) == ("another", 500)
+    assert "approver" not in rule("*", "*", "block").as_dict()
+
+
+def test_a_tool_that_awaits_review_is_blocked_and_hidden_whatever_the_rules_say() -> None:
+    waiting = replace(tool(), awaits="it is new")
+    policy = Policy([rule("*", "*", "approve")])
+    decision = policy.decide(waiting)
+    assert (decision.effect, decision.rule) == ("block", None)
+    assert "it is new" in decision.reason
+    assert policy.hides(waiting)
+    assert not policy.hides(tool())
+    assert Policy([rule("*", "*", "block")]).hides(tool())
+    assert not Policy().hides(tool())
+
+
+def test_who_approves_may_be_set_for_all() -> None:
+    """POL-15"""
+    assert Policy([rule("*", "*", "require_approval")], "another").decide(tool()).approver == "another"
+    assert Policy([rule("*", "*", "require_approval")]).decide(tool()).approver == "anyone"
+
+
+def test_each_change_of_the_rules_is_another_version() -> None:
+    policy, seen = Policy(), set()
+    one = rule("*", "*", "block")
+    for change in (lambda: None, lambda: policy.add(one), lambda: policy.remove(one.id)):
+        change()
+        seen.add(policy.version)
+    assert len(seen) == 3
+    assert policy.get(one.id) is None

@@ -127,3 +127,11 @@ def test_a_splitter_keeps_its_own_limit(limit: int) -> None:
     for chunks in ([frames.LENGTH.pack(limit + 1) + b"x" * (limit + 1)], [fits + frames.LENGTH.pack(limit + 1)]):
         with pytest.raises(FrameError):
             [frames.Splitter(limit).feed(chunk) for chunk in chunks]
+
+
+@pytest.mark.parametrize("kind", [{}, {"a": 1}, [], None, True, 1.0, 19.0, "16", b"16", 15, 20, -1, 2**40])
+def test_a_frame_of_no_kind_is_refused(kind: Any) -> None:
+    """MSG-22"""
+    for rest in ([4], [{}], [4, None, None, [], [], [], None, False]):
+        with pytest.raises(FrameError):
+            distrust.read(msgpack.packb([frames.VERSION, kind, *rest]))
