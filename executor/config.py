@@ -7,17 +7,19 @@ Lists in the environment are separated by commas.
 
 from __future__ import annotations
 
+import difflib
 import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
-from bridge.wire.errors import ConfigError
+from bridge.wire.errors import ConfigError, InvalidRequest
 from catalog.origin import parse_url
 from catalog.scopes import innermost, lowest
+from executor.validation import validated
 from runtime.budgets import TABLE, BudgetPolicy
 
 FILE: Final = "config.toml"
@@ -134,11 +136,11 @@ class Config(BaseModel):
         for name, value in _from(os.environ if environ is None else environ).items():
             settings[name] = settings.get(name, {}) | value if isinstance(value, dict) else value
         try:
-            return cls(**settings)
-        except ValidationError as e:
-            first = e.errors(include_url=False, include_input=False)[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise ConfigError(f"the setting {where!r} is not usable: {first['msg']}") from None
+            return validated(cls, settings, "setting", strict=False)
+        except InvalidRequest as e:
+            unknown = [name for name in settings if name not in cls.model_fields]
+            meant = difflib.get_close_matches(unknown[0], cls.model_fields, n=1) if unknown else []
+            raise ConfigError(e.message, hint=f"did you mean {meant[0]}?" if meant else None) from None
 
     def budget_policy(self) -> BudgetPolicy:
         """The budgets that both scopes make: the innermost default, below the lowest ceiling."""

@@ -62,7 +62,7 @@ def _problem(error: Any) -> str:
         return "is missing"
     template = _WORDS.get(kind) or next((words for start, words in _KINDS.items() if kind.startswith(start)), None)
     if template is None:
-        what = str(error["msg"])
+        what = str(error["msg"]).removeprefix("Value error, ")
         return f"is not as it must be: {what[:1].lower()}{what[1:300]}"
     return template.format_map({key: str(value)[:200] for key, value in facts.items()})
 
@@ -85,6 +85,7 @@ _KINDS: Final = {
     "dict_": "must be an object",
     "model_": "must be an object",
     "list_": "must be an array",
+    "tuple_": "must be an array",
     "int_": "must be a whole number",
     "float_": "must be a number",
     "bool_": "must be true or false",
