@@ -15,7 +15,7 @@ from typing import Any, Final
 from guest import npm, toolchain
 from guest.context import BuildContext
 from guest.node.cldr_areas import AREAS, Table
-from guest.node.cldr_world import world
+from guest.node.cldr_world import lines, world
 
 NEXT: Final = "\x01"
 GONE: Final = "\x03"
@@ -46,11 +46,12 @@ class Blob:
 
 
 def cldr(ctx: BuildContext) -> tuple[bytes, dict[str, Any]]:
-    """The blob and where things are in it: `{areas, locales, world}`.
+    """The blob and where things are in it: `{areas, paths, world, locales, tags}`.
 
     `areas` names the areas, `paths` has the sizes of their lists of paths, which come first in the blob; `world` the
-    names and sizes of what is not of one locale; `locales` is a line for each locale: name, parent and the sizes of its
-    areas. Raises BuildFailed when a package is not to be had or is not the expected one.
+    names and sizes of what is not of one locale; `locales` is a line for each locale: name, parent, where its tables
+    begin and their sizes; `tags` for each other tag that is a locale of its own, and the locale whose tables it has.
+    Raises BuildFailed when a package is not to be had or is not the expected one.
     """
     ctx.progress("getting the CLDR")
     npm.fetch(list(PACKAGES), ctx.cache)
@@ -65,7 +66,8 @@ def cldr(ctx: BuildContext) -> tuple[bytes, dict[str, Any]]:
     parents = _parents(core)
     ctx.progress("making the tables of locales")
     tables = _tables(ctx, parents)
-    return _packed(tables, parents, world(core, zone_names, set(parents)))
+    blob, index = _packed(tables, parents, world(core, zone_names, set(parents)))
+    return blob, {**index, "tags": lines(dict(sorted(_tags(core, set(parents)).items())))}
 
 
 def _files(package: str, ctx: BuildContext, under: tuple[str, ...] = ("package/",)) -> Iterator[tuple[str, bytes]]:
@@ -91,6 +93,34 @@ def _parents(core: dict[str, Any]) -> dict[str, str]:
         return _ROOT if found == "root" else found if found in known else parent(found)
 
     return {_ROOT: "", **{tag: parent(tag) for tag in sorted(full)}}
+
+
+def _tags(core: dict[str, Any], locales: set[str]) -> dict[str, str]:
+    """What is supported beside the locales with tables: `de-DE` is like `de`, and `zh-TW` like `zh-Hant-TW`."""
+    likely = core["supplemental/likelySubtags.json"]["supplemental"]["likelySubtags"]
+
+    def script(tag: str) -> str:
+        language, *rest = tag.split("-")
+        if rest and len(rest[0]) == 4:
+            return rest[0]
+        known = [f"{language}-{rest[0]}", language] if rest else [language]
+        return next((str(likely[one]).split("-")[1] for one in known if one in likely), "")
+
+    found: dict[str, str] = {}
+    for tag in core["defaultContent.json"]["defaultContent"]:
+        data = tag.rpartition("-")[0]
+        while data and data not in locales:
+            data = data.rpartition("-")[0]
+        if data and tag not in locales and script(data) == script(tag):
+            found[tag] = data
+    for tag, data in [*((one, one) for one in locales), *found.items()]:
+        language, *rest = tag.split("-")
+        if len(rest) == 2 and len(rest[0]) == 4:
+            short = f"{language}-{rest[1]}"
+            if short not in locales and script(short) == rest[0]:
+                found.setdefault(short, data)
+    # Node's ICU has none of these by themselves
+    return {tag: data for tag, data in found.items() if tag != "nb-NO"}
 
 
 def _tables(ctx: BuildContext, locales: dict[str, str]) -> dict[str, dict[str, Table]]:
@@ -130,14 +160,17 @@ def _packed(
     paths = {area: sorted({path for table in found.values() for path in table}) for area, found in tables.items()}
     index: dict[str, Any] = {"areas": list(AREAS), "paths": [blob.add(NEXT.join(paths[area])) for area in AREAS]}
     index["world"] = {
-        name: blob.add(json.dumps(value, ensure_ascii=False, separators=(",", ":"))) for name, value in world.items()
+        name: blob.add(
+            value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        )
+        for name, value in world.items()
     }
-    lines = []
+    rows = []
     for locale, parent in parents.items():
-        sizes = []
+        sizes = [len(blob.data)]
         for area in AREAS:
             own, above = tables[area].get(locale, {}), tables[area].get(parent, {})
             texts = ("" if own.get(path) == above.get(path) else own.get(path, GONE) for path in paths[area])
             sizes.append(blob.add(NEXT.join(texts).rstrip(NEXT)))
-        lines.append(" ".join((locale, parent or "-", *map(str, sizes))))
-    return bytes(blob.data), {**index, "locales": "\n".join(lines)}
+        rows.append(" ".join((locale, parent or "-", *map(str, sizes))))
+    return bytes(blob.data), {**index, "locales": "\n".join(("", *rows, ""))}

@@ -34,6 +34,13 @@ _COMPOUNDS: Final = (
     *("consumption-liter-per-kilometer", "consumption-mile-per-gallon"),
     *("speed-kilometer-per-hour", "speed-meter-per-second", "speed-mile-per-hour"),
 )
+_COMMON: Final = frozenset(
+    (
+        *("arz", "ast", "bho", "brx", "ceb", "chr", "ckb", "doi", "dsb", "fil", "fur", "gsw", "haw", "hsb", "kab"),
+        *("kea", "kgp", "kok", "ksh", "lij", "mai", "mni", "mul", "nds", "nqo", "pcm", "quc", "sah", "sat", "scn"),
+        *("smn", "und", "vec", "xnr", "yue", "zgh", "zxx"),
+    )
+)
 _FIELDS: Final = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 _NAMED: Final = (*_FIELDS, "era", "weekOfMonth", "weekday", "dayperiod", "zone")
 
@@ -180,12 +187,20 @@ def _leaves(node: Mapping[str, Any], before: str = "") -> Iterable[tuple[str, Ma
             yield f"{before}{name}", inner
 
 
+def _is_common(code: str) -> bool:
+    """Whether a language has a code of two letters, or is one of the few others that are written by many."""
+    language = code.partition("-")[0]
+    return len(language) == 2 or language in _COMMON
+
+
 def names(found: Mapping[str, Any]) -> Table:
     own = found["localeDisplayNames"]
     table = {name: own["localeDisplayPattern"][name] for name in ("localePattern", "localeSeparator")}
     for kind in ("languages", "territories", "scripts"):
         for code, text in own.get(kind, {}).items():
             code, _, variant = code.partition("-alt-")
+            if kind == "languages" and not _is_common(code):
+                continue
             if variant == "short" or (not variant and text != code):
                 table[f"{kind}/{code}{'/' if variant else ''}{variant}"] = text
     return table

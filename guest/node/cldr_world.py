@@ -8,7 +8,7 @@ _PLURALS: Final = ("zero", "one", "two", "few", "many")
 
 
 def world(core: dict[str, Any], zone_names: dict[str, Any], locales: set[str]) -> dict[str, Any]:
-    """`locale`, `plurals`, `numbers`, `times` and `zones`."""
+    """JSON values by name; `likely`, `languages`, `regions` and `subtags` are lines in which one is looked for."""
 
     def part(name: str, *keys: str) -> Any:
         found = core[f"supplemental/{name}.json"]["supplemental"]
@@ -20,17 +20,17 @@ def world(core: dict[str, Any], zone_names: dict[str, Any], locales: set[str]) -
     alias = part("aliases", "metadata", "alias")
     times = part("timeData", "timeData")
     return {
-        "locale": {
-            "likely": {
+        "likely": lines(
+            {
                 tag: full
                 for tag, full in part("likelySubtags", "likelySubtags").items()
                 if tag.split("-")[0] in languages or len(tag.split("-")[0]) == 2
-            },
-            "languages": {tag: node["_replacement"] for tag, node in alias["languageAlias"].items()},
-            "scripts": {tag: node["_replacement"] for tag, node in alias["scriptAlias"].items()},
-            "regions": {tag: node["_replacement"] for tag, node in alias["territoryAlias"].items()},
-            "variants": {tag: node["_replacement"] for tag, node in alias["variantAlias"].items()},
-            "content": core["defaultContent.json"]["defaultContent"],
+            }
+        ),
+        "languages": _replacements(alias["languageAlias"]),
+        "regions": _replacements(alias["territoryAlias"]),
+        "subtags": _replacements(alias["scriptAlias"] | alias["variantAlias"]),
+        "places": {
             "calendars": {
                 region: found[0] for region, found in part("calendarPreferenceData", "calendarPreferenceData").items()
             },
@@ -63,6 +63,15 @@ def world(core: dict[str, Any], zone_names: dict[str, Any], locales: set[str]) -
         },
         "zones": _zones(part("metaZones", "metaZones"), zone_names) | {"primary": part("primaryZones", "primaryZones")},
     }
+
+
+def lines(found: dict[str, str]) -> str:
+    """A line for each entry, each with a line feed before and behind it."""
+    return "\n" + "".join(f"{name} {value}\n" for name, value in found.items())
+
+
+def _replacements(found: dict[str, dict[str, str]]) -> str:
+    return lines({tag: node["_replacement"] for tag, node in found.items()})
 
 
 def _rules(found: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:

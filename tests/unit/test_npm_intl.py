@@ -1,4 +1,7 @@
-"""Intl for en-US: what Node gives, for the formats that packages use. The values are Node 24's, in UTC."""
+"""Intl in a package: what Node gives, for the formats that packages use. The values are Node 24's, in UTC.
+
+Those of locales other than en-US are in tests/data/intl.json, which tests/data/intl.py records.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from catalog.kinds.npm.bundle import PackageSource
 from runtime.budgets import BudgetPolicy
 from runtime.dispatcher import Dispatcher, DispatcherSettings
 from runtime.packages import PackageCall, Packages
+from tests.data.intl import EXPRESSIONS, FIXTURE, LOCALES
 from tests.unit.npm_trees import esm
 
 SOURCE = "export const tool = { execute: ({ of }) => of.map((one) => (0, eval)(`(${one})`)) };"
@@ -56,21 +60,73 @@ EXPECTED: dict[str, Any] = {
 }
 
 
+RECORDED: dict[str, dict[str, Any]] = json.loads(FIXTURE.read_text())["found"]
+
+GENERAL: dict[str, Any] = {
+    "Intl.getCanonicalLocales(['EN-us', 'zh-hant-tw', 'iw', 'de-u-co-phonebk'])": [
+        "en-US",
+        "zh-Hant-TW",
+        "he",
+        "de-u-co-phonebk",
+    ],
+    "Intl.NumberFormat.supportedLocalesOf(['de-DE', 'tlh', 'zh-TW', 'xx-YY', 'pt-BR'])": ["de-DE", "zh-TW", "pt-BR"],
+    "['de-DE', 'tlh', 'de-XX', 'zh-TW', 'en-GB'].map((L) => new Intl.NumberFormat(L).resolvedOptions().locale)": (
+        ["de-DE", "en-US", "de", "zh-TW", "en-GB"]
+    ),
+    "new Intl.NumberFormat(['tlh', 'fr']).resolvedOptions().locale": "fr",
+    "(() => { try { new Intl.NumberFormat('en_US') } catch (e) { return [e.name, e.message] } })()": (
+        ["RangeError", "Incorrect locale information provided"]
+    ),
+    "(1234.5).toLocaleString('ar-EG')": "١٬٢٣٤٫٥",
+    "(1234.5).toLocaleString('ar-EG-u-nu-latn')": "1,234.5",
+    "(1234.5).toLocaleString('en', { numberingSystem: 'deva' })": "१,२३४.५",
+    "['istanbul'.toLocaleUpperCase('tr'), 'IŞIK'.toLocaleLowerCase('tr'), 'i'.toLocaleUpperCase()]": [
+        "İSTANBUL",
+        "ışık",
+        "I",
+    ],
+    "[1234.5, null, new Date(0)].toLocaleString('de')": "1.234,5,,1.1.1970, 00:00:00",
+    "new Intl.NumberFormat('de', { style: 'currency', currency: 'EUR' }).formatRange(3, 5)": "3,00–5,00\u00a0€",
+    "new Intl.Locale('zh-TW').maximize().toString()": "zh-Hant-TW",
+    "new Intl.DateTimeFormat('de', { timeZone: 'asia/kolkata' }).resolvedOptions().timeZone": "Asia/Calcutta",
+    "Intl.supportedValuesOf('timeZone').length > 400": True,
+    "Intl.NumberFormat('fr').formatToParts(-1234.5)": [
+        {"type": "minusSign", "value": "-"},
+        {"type": "integer", "value": "1"},
+        {"type": "group", "value": "\u202f"},
+        {"type": "integer", "value": "234"},
+        {"type": "decimal", "value": ","},
+        {"type": "fraction", "value": "5"},
+    ],
+}
+
+
+async def evaluated(expressions: list[str]) -> list[Any]:
+    """What a package's tool gives for each of the expressions, in one call."""
+    async with Toolbox() as box, Dispatcher(DispatcherSettings(workers=1)) as dispatcher:
+        call = PackageCall(PackageSource.of(esm(SOURCE)), "tool", {"of": expressions})
+        result = await Packages(dispatcher, box.proxy).run(call, BudgetPolicy().resolve(None, "node"), CallContext())
+        found: list[Any] = result.unwrap()
+        return found
+
+
 @pytest.fixture(scope="module")
-def found() -> list[Any]:
-    async def run() -> list[Any]:
-        async with Toolbox() as box, Dispatcher(DispatcherSettings(workers=1)) as dispatcher:
-            call = PackageCall(PackageSource.of(esm(SOURCE)), "tool", {"of": list(EXPECTED)})
-            result = await Packages(dispatcher, box.proxy).run(
-                call, BudgetPolicy().resolve(None, "node"), CallContext()
-            )
-            found: list[Any] = result.unwrap()
-            return found
-
-    return asyncio.run(asyncio.wait_for(run(), 120))
+def found() -> dict[str, Any]:
+    ours = [*EXPECTED, *GENERAL]
+    others = [f"(L => {one})('{locale}')" for one in EXPRESSIONS for locale in LOCALES]
+    values = asyncio.run(asyncio.wait_for(evaluated([*ours, *others]), 240))
+    recorded = iter(values[len(ours) :])
+    return {
+        **dict(zip(ours, values, strict=False)),
+        **{one: {locale: next(recorded) for locale in LOCALES} for one in EXPRESSIONS},
+    }
 
 
-@pytest.mark.parametrize("at", range(len(EXPECTED)), ids=[json.dumps(one)[:60] for one in EXPECTED])
-def test_a_value_is_formatted_as_node_formats_it(found: list[Any], at: int) -> None:
-    expression, expected = list(EXPECTED.items())[at]
-    assert found[at] == expected, expression
+@pytest.mark.parametrize("expression", [*EXPECTED, *GENERAL], ids=lambda one: json.dumps(one)[:60])
+def test_a_value_is_formatted_as_node_formats_it(found: dict[str, Any], expression: str) -> None:
+    assert found[expression] == {**EXPECTED, **GENERAL}[expression]
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS, ids=lambda one: json.dumps(one)[:80])
+def test_other_locales_are_formatted_as_node_formats_them(found: dict[str, Any], expression: str) -> None:
+    assert found[expression] == RECORDED[expression]

@@ -14,7 +14,7 @@ const memo = (make) => {
   };
 };
 
-// Where things are: {areas, at: area -> [offset, size] of its paths, world: name -> [offset, size], locales: tag -> …}.
+// Where things are: {at: area -> [offset, size] of its paths, world: name -> [offset, size]}.
 const layout = (() => {
   let offset = 0;
   const take = (size) => {
@@ -22,34 +22,58 @@ const layout = (() => {
     offset += place[1];
     return place;
   };
-  const at = create(null);
+  const [at, world] = [create(null), create(null)];
   CLDR.areas.forEach((area, i) => { at[area] = take(CLDR.paths[i]); });
-  const world = create(null);
   for (const name of keys(CLDR.world)) world[name] = take(CLDR.world[name]);
-  const locales = new Map();
-  for (const line of CLDR.locales.split("\n")) {
-    const [tag, parent, ...sizes] = line.split(" ");
-    locales.set(tag, { parent: parent === "-" ? undefined : parent, offset, sizes: sizes.join(" ") });
-    sizes.forEach(take);
-  }
-  return { at, world, locales };
+  return { at, world };
 })();
+// What stands for a name in lines of a name and its value.
+const lineIn = (lines, name) => {
+  const at = lines.indexOf(`\n${name} `);
+  return at < 0 ? undefined : lines.slice(at + name.length + 2, lines.indexOf("\n", at + 1));
+};
+// {parent, offset, sizes}; undefined for what has no tables.
+const localeOf = memo((tag) => {
+  const line = lineIn(CLDR.locales, tag);
+  if (line === undefined) return undefined;
+  const [parent, offset, ...sizes] = line.split(" ");
+  return { parent: parent === "-" ? undefined : parent, offset: Number(offset), sizes: sizes.map(Number) };
+});
 const inflated = ([offset, size]) => (size ? natives.table(offset, size) : "");
 const worldOf = memo((name) => JSON.parse(inflated(layout.world[name])));
-const pathsOf = memo((area) => new Map(inflated(layout.at[area]).split(NEXT).map((path, i) => [path, i])));
+const linesOf = memo((name) => inflated(layout.world[name]));
+const lineOf = (list, name) => lineIn(linesOf(list), name);
+// Paths are in the order of their code units, so that one is found by halves, and those with a prefix are neighbours.
+const pathsOf = memo((area) => inflated(layout.at[area]).split(NEXT));
+const placeOf = (paths, path) => {
+  let [low, high] = [0, paths.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (paths[middle] < path) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+};
+const pathsUnder = (area, prefix) => {
+  const paths = pathsOf(area);
+  const start = placeOf(paths, prefix);
+  let end = start;
+  while (end < paths.length && paths[end].startsWith(prefix)) end++;
+  return paths.slice(start, end);
+};
 const tableAt = memo((key) => {
   const [area, tag] = key.split(" ");
-  let { offset, sizes } = layout.locales.get(tag);
-  sizes = sizes.split(" ").map(Number);
+  const { offset, sizes } = localeOf(tag);
   const at = CLDR.areas.indexOf(area);
-  for (let i = 0; i < at; i++) offset += sizes[i];
-  return sizes[at] ? inflated([offset, sizes[at]]).split(NEXT) : [];
+  const before = sizes.slice(0, at).reduce((sum, size) => sum + size, 0);
+  return sizes[at] ? inflated([offset + before, sizes[at]]).split(NEXT) : [];
 });
 // The text at a path, for a locale that has tables; undefined when there is none.
 const textAt = (area, tag, path) => {
-  const at = pathsOf(area).get(path);
-  if (at === undefined) return undefined;
-  for (let one = tag; one !== undefined; one = layout.locales.get(one).parent) {
+  const paths = pathsOf(area);
+  const at = placeOf(paths, path);
+  if (paths[at] !== path) return undefined;
+  for (let one = tag; one !== undefined; one = localeOf(one).parent) {
     const text = tableAt(`${area} ${one}`)[at];
     if (text) return text === GONE ? undefined : text;
   }
@@ -87,10 +111,9 @@ const keywordsOf = (subtags) => {
 };
 
 const replaced = (parts) => {
-  const alias = worldOf("locale");
   const { language, script, region } = parts;
   for (const key of [[language, script, region], [language, region], [language, script], [language]].map((one) => one.filter(Boolean).join("-"))) {
-    const found = alias.languages[key];
+    const found = lineOf("languages", key);
     if (found === undefined || (!key.includes("-") && found === language)) continue;
     const [newLanguage, ...rest] = found.split("-");
     parts.language = newLanguage === "und" ? language : newLanguage;
@@ -100,13 +123,13 @@ const replaced = (parts) => {
     else parts.region ??= place;
     break;
   }
-  parts.script = alias.scripts[parts.script] ?? parts.script;
-  const places = alias.regions[parts.region]?.split(" ");
+  parts.script = (parts.script && lineOf("subtags", parts.script)) ?? parts.script;
+  const places = (parts.region && lineOf("regions", parts.region))?.split(" ");
   if (places) {
     const likely = maximized({ language: parts.language, script: parts.script }).region;
     parts.region = places.includes(likely) ? likely : places[0];
   }
-  parts.variants = parts.variants.map((one) => alias.variants[one] ?? one).sort();
+  parts.variants = parts.variants.map((one) => lineOf("subtags", one) ?? one).sort();
   return parts;
 };
 
@@ -135,9 +158,8 @@ const tagOf = (parts) => {
 };
 
 const maximized = ({ language, script, region, variants }) => {
-  const { likely } = worldOf("locale");
   for (const key of [[language, script, region], [language, region], [language, script], [language]].map((one) => one.filter(Boolean).join("-"))) {
-    const found = likely[key];
+    const found = lineOf("likely", key);
     if (!found) continue;
     const [newLanguage, newScript, newRegion] = found.split("-");
     return { language: language === "und" ? newLanguage : language, script: script ?? newScript, region: region ?? newRegion, variants };
@@ -164,27 +186,8 @@ const canonical = (locales) => {
 
 // Negotiation (ECMA-402, ResolveLocale)
 
-// Every tag that is supported, with the one whose tables it has.
-const supportedTags = memo(() => {
-  const found = new Map();
-  for (const tag of layout.locales.keys()) if (tag !== ROOT) found.set(tag, tag);
-  for (const tag of worldOf("locale").content) {
-    let data = tag;
-    while (data && !layout.locales.has(data)) data = data.slice(0, Math.max(data.lastIndexOf("-"), 0));
-    const script = (one) => maximized(tagParts(one)).script;
-    if (data && !found.has(tag) && script(data) === script(tag)) found.set(tag, data);
-  }
-  for (const [tag, data] of [...found]) {
-    const [language, script, region] = tag.split("-");
-    if (region && script.length === 4 && !found.has(`${language}-${region}`) && maximized({ language, region }).script === script) found.set(`${language}-${region}`, data);
-  }
-  found.delete("nb-NO");
-  return found;
-});
-const dataOf = (tag) => {
-  if (layout.locales.has(tag)) return tag;
-  return supportedTags().get(tag);
-};
+// The locale whose tables a supported tag has.
+const dataOf = (tag) => (localeOf(tag) ? tag : lineIn(CLDR.tags, tag));
 const lookup = (tag) => {
   for (let one = tag; one; one = one.slice(0, Math.max(one.lastIndexOf("-"), 0))) if (dataOf(one) && one !== ROOT) return one;
   return undefined;
@@ -293,10 +296,10 @@ class Locale {
   minimize() { return this.#with(minimized(this.#parts)); }
   getTextInfo() { return { direction: RIGHT_TO_LEFT.has(maximized(this.#parts).script) ? "rtl" : "ltr" }; }
   getHourCycles() { return [hourCycleOf({ locale: this.baseName, parts: this.#parts })]; }
-  getCalendars() { return [worldOf("locale").calendars[maximized(this.#parts).region] ?? "gregorian"].map((one) => (one === "gregorian" ? "gregory" : one)); }
+  getCalendars() { return [worldOf("places").calendars[maximized(this.#parts).region] ?? "gregorian"].map((one) => (one === "gregorian" ? "gregory" : one)); }
   getNumberingSystems() { return [defaultSystem(dataOf(lookup(this.baseName) ?? DEFAULT_LOCALE))]; }
   getWeekInfo() {
-    const { firstDay, weekendStart, weekendEnd } = worldOf("locale").week;
+    const { firstDay, weekendStart, weekendEnd } = worldOf("places").week;
     const region = maximized(this.#parts).region;
     const day = (of) => DAY_KEYS.indexOf(of[region] ?? of["001"]) || 7;
     const [first, last] = [day(weekendStart), day(weekendEnd)];

@@ -2,15 +2,17 @@
 
 // A number without sign: value = digits * 10^scale. Zero has the digits "0".
 const decimalOf = (value) => {
+  if (Number.isInteger(value) && value < 1e21 && value > -1e21) return trimmed({ digits: `${Math.abs(value)}`, scale: 0 });
   const text = typeof value === "bigint" ? `${value < 0n ? -value : value}` : typeof value === "string" ? value : `${Math.abs(value)}`;
   const [, whole, fraction = "", exponent = "0"] = /^(\d*)\.?(\d*)(?:e([+-]?\d+))?$/i.exec(text);
   return trimmed({ digits: `${whole}${fraction}`, scale: Number(exponent) - fraction.length });
 };
 const trimmed = ({ digits, scale }) => {
-  const kept = digits.replace(/^0+/, "");
-  if (kept === "") return { digits: "0", scale: 0 };
-  const short = kept.replace(/0+$/, "");
-  return { digits: short, scale: scale + kept.length - short.length };
+  let [start, end] = [0, digits.length];
+  while (start < end && digits[start] === "0") start++;
+  if (start === end) return { digits: "0", scale: 0 };
+  while (digits[end - 1] === "0") end--;
+  return { digits: digits.slice(start, end), scale: scale + digits.length - end };
 };
 const isZero = (decimal) => decimal.digits === "0";
 // The power of ten of the first digit.

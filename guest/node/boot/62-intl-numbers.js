@@ -1,6 +1,8 @@
 // Intl.NumberFormat: patterns of the CLDR (UTS 35, part 3), as ICU puts them together.
 
 const SIMPLE_UNITS = ["acre", "bit", "byte", "celsius", "centimeter", "day", "degree", "fahrenheit", "fluid-ounce", "foot", "gallon", "gigabit", "gigabyte", "gram", "hectare", "hour", "inch", "kilobit", "kilobyte", "kilogram", "kilometer", "liter", "megabit", "megabyte", "meter", "microsecond", "mile", "mile-scandinavian", "milliliter", "millimeter", "millisecond", "minute", "month", "nanosecond", "ounce", "percent", "petabyte", "pound", "second", "stone", "terabit", "terabyte", "week", "yard", "year"];
+// What was looked up for a locale and a numbering system.
+const symbolsOf = memo(() => new Map());
 const centsOf = (currency) => worldOf("numbers").fractions[currency] ?? worldOf("numbers").fractions.DEFAULT;
 const defaultSystem = (data) => {
   const system = textAt("numbers", data, "system");
@@ -64,7 +66,7 @@ const tidied = (parts) => {
     else all.push({ type, value });
   };
   for (const { type, value } of parts) {
-    if (type === "group") add(type, value);
+    if (PLAIN_PARTS.has(type)) add(type, value);
     else {
       const [, before, inside, after] = ENDS.exec(value);
       add("literal", before);
@@ -75,6 +77,8 @@ const tidied = (parts) => {
   return all;
 };
 const LARGEST_COMPACT = 19;
+const PLAIN_PARTS = new Set(["integer", "group", "decimal", "fraction"]);
+const itself = (parts) => parts;
 const isPlus = (token) => token === "+";
 
 class NumberFormat {
@@ -82,6 +86,8 @@ class NumberFormat {
   #data;
   #system;
   #digits;
+  #symbols;
+  #plain;
   constructor(locales, options) {
     const given = objectOf(options);
     const found = negotiated(locales, given);
@@ -90,6 +96,7 @@ class NumberFormat {
     const system = setting(found, "nu", asked, hasDigits, defaultSystem(found.data));
     this.#system = system;
     this.#digits = digitsOf(system);
+    this.#symbols = symbolsOf(`${found.data} ${system}`);
     const style = chosen(given.style, ["decimal", "percent", "currency", "unit"], "style", "decimal");
     const currency = given.currency === undefined ? undefined : `${given.currency}`.toUpperCase();
     if (currency !== undefined && !/^[A-Z]{3}$/.test(currency)) throw new RangeError(`Invalid currency code : ${given.currency}`);
@@ -117,9 +124,16 @@ class NumberFormat {
       signDisplay: chosen(given.signDisplay, ["auto", "never", "always", "exceptZero", "negative"], "signDisplay", "auto"),
       roundingIncrement, roundingMode, roundingPriority, trailingZeroDisplay,
     };
+    this.#plain = this.#plainPattern();
     hidden(this, "format", (value) => joinedText(this.#parts(numeric(value))));
   }
-  #symbol(name) { return numberText(`${this.#data} ${this.#system} ${name}`); }
+  #symbol(name) {
+    const known = this.#symbols.get(name);
+    if (known !== undefined) return known;
+    const text = numberText(`${this.#data} ${this.#system} ${name}`);
+    this.#symbols.set(name, text);
+    return text;
+  }
   #money(name, category) {
     const { currency } = this.#o;
     const text = (kind) => textAt("currencies", this.#data, `${kind}/${currency}`);
@@ -236,9 +250,10 @@ class NumberFormat {
     }
     const zero = sized.zero || (special && Number.isNaN(value));
     const shows = { auto: negative, negative: negative && !zero, never: false, always: true, exceptZero: !zero }[o.signDisplay];
-    const plain = this.#plainPattern();
+    const plain = this.#plain;
     number ??= this.#written(sized, plain.groups);
-    const category = special ? "other" : categoryOf("cardinal", this.#data, ...sized.digits, o.notation === "compact" ? sized.power : 0);
+    const counts = sized.compact || (o.style === "unit" && !this.#isPlainPercent()) || o.currencyDisplay === "name";
+    const category = special || !counts ? "other" : categoryOf("cardinal", this.#data, ...sized.digits, o.notation === "compact" ? sized.power : 0);
     let [before, after] = [[], []];
     if (sized.compact) {
       const pattern = patternOf(formOf(sized.compact.text, category));
@@ -256,7 +271,7 @@ class NumberFormat {
       const pattern = formOf(textAt("numbers", this.#data, "latn/named"), category).replace("{1}", () => this.#money("name", category));
       return (parts) => surrounded(pattern, "currency", parts);
     }
-    if (o.style !== "unit" || this.#isPlainPercent()) return (parts) => parts;
+    if (o.style !== "unit" || this.#isPlainPercent()) return itself;
     const pattern = this.#unitPattern(category);
     return (parts) => surrounded(pattern, "unit", parts);
   }
@@ -274,7 +289,7 @@ class NumberFormat {
   }
   #parts(value) {
     const { before, number, after, outside } = this.#pieces(value);
-    return tidied(outside([...before, ...number, ...after]));
+    return before.length || after.length || outside !== itself ? tidied(outside([...before, ...number, ...after])) : number;
   }
   formatToParts(value) { return this.#parts(numeric(value)); }
   // [parts shared at the start, first, between, last, parts shared at the end]: a unit of more than one character is said once.

@@ -94,8 +94,7 @@ const availableIn = memo((key) => {
       if (!bases.has(base)) add(text, pattern);
       bases.add(base);
     }
-  for (const path of pathsOf("dates").keys()) {
-    if (!path.startsWith(`${calendar}skeleton/`)) continue;
+  for (const path of pathsUnder("dates", `${calendar}skeleton/`)) {
     const pattern = textAt("dates", data, path);
     if (pattern !== undefined) add(path.slice(calendar.length + 9), pattern)[3] = true;
   }
@@ -128,8 +127,8 @@ const nearest = (available, wanted, mask) => {
   }
   return best;
 };
-// The pattern with the lengths that were asked for.
-const adjusted = (pattern, skeleton, wanted, fraction) => patternText(piecesOf(pattern).flatMap((piece) => {
+// The pattern with the lengths that were asked for; of hours only where `hours` says so.
+const adjusted = (pattern, skeleton, wanted, hours, fraction) => patternText(piecesOf(pattern).flatMap((piece) => {
   const kind = piece.letter && KINDS[piece.letter]?.(piece.length);
   if (!kind) return [piece];
   const [field, type] = kind;
@@ -138,7 +137,7 @@ const adjusted = (pattern, skeleton, wanted, fraction) => patternText(piecesOf(p
   const [letter] = wanted.letters[field];
   const asked = letter === "E" ? Math.max(wanted.letters[field][1], 3) : wanted.letters[field][1];
   let length = asked;
-  if (field === MINUTE || field === SECOND) length = piece.length;
+  if (field === MINUTE || field === SECOND || (field === HOUR && !hours)) length = piece.length;
   else if (skeleton && letter !== "c" && letter !== "e") {
     const own = skeleton.letters[field]?.[1] ?? 0;
     const [numeric, ownNumeric] = [type > 0, (skeleton.types[field] ?? 0) > 0];
@@ -148,14 +147,14 @@ const adjusted = (pattern, skeleton, wanted, fraction) => patternText(piecesOf(p
   if (kept === "E" && length < 3) kept = "e";
   return [{ letter: kept, length }];
 }));
-const appending = (available, data, wanted, fields, point) => {
+const appending = (available, data, wanted, fields, hours, point) => {
   if (!fields) return "";
   let found = nearest(available, wanted, fields);
-  let pattern = adjusted(found.pattern, found.skeleton, wanted);
+  let pattern = adjusted(found.pattern, found.skeleton, wanted, hours);
   let { missing } = found;
   while (missing) {
     if (missing & (1 << FRACTION) && !(missing & (1 << SECOND)) && fields & (1 << SECOND)) {
-      pattern = adjusted(pattern, undefined, { ...wanted, types: wanted.types.map((type, field) => (field === SECOND ? type : 0)) }, point);
+      pattern = adjusted(pattern, undefined, { ...wanted, types: wanted.types.map((type, field) => (field === SECOND ? type : 0)) }, hours, point);
       missing &= ~(1 << FRACTION);
       continue;
     }
@@ -165,22 +164,23 @@ const appending = (available, data, wanted, fields, point) => {
     const field = 31 - Math.clz32(before & ~missing);
     if (before === missing) break;
     const name = quoted(textAt("words", data, `${APPENDED_NAMES[field]}/field`) ?? "");
-    pattern = filled(textAt("dates", data, `append/${APPENDED[field]}`) ?? "{0} {1}", pattern, adjusted(found.pattern, found.skeleton, wanted), name);
+    pattern = filled(textAt("dates", data, `append/${APPENDED[field]}`) ?? "{0} {1}", pattern, adjusted(found.pattern, found.skeleton, wanted, hours), name);
   }
   return pattern;
 };
 const glued = (data, calendar, style, date, time) => filled(textAt("dates", data, `${calendar}at/${style}`) ?? textAt("dates", data, `at/${style}`), time, date);
 // The best pattern for a skeleton; `point` is the decimal mark between seconds and their fraction.
 const bestPattern = memo((key) => {
-  const [data, calendar, skeleton, point] = key.split("\u0000");
+  const [data, calendar, skeleton, point, lengths] = key.split("\u0000");
+  const hours = lengths === "hours";
   const available = availableIn(`${data} ${calendar}`);
   const wanted = skeletonOf(skeleton);
   const whole = nearest(available, wanted, -1);
-  if (!whole.missing && !whole.extra) return adjusted(whole.pattern, whole.skeleton, wanted);
+  if (!whole.missing && !whole.extra) return adjusted(whole.pattern, whole.skeleton, wanted, hours);
   const all = maskOf(wanted);
   const dates = (1 << DAY_PERIOD) - 1;
-  const date = appending(available, data, wanted, all & dates, point);
-  const time = appending(available, data, wanted, all & ~dates, point);
+  const date = appending(available, data, wanted, all & dates, hours, point);
+  const time = appending(available, data, wanted, all & ~dates, hours, point);
   if (!date || !time) return date || time;
   const month = wanted.letters[MONTH]?.[1] ?? 0;
   return glued(data, calendar, month === 4 ? (wanted.types[WEEKDAY] ? "full" : "long") : month === 3 ? "medium" : "short", date, time);

@@ -98,7 +98,8 @@ class DateTimeFormat {
     }
     this.#pattern = styled ? this.#styled(dateStyle, timeStyle, cycle) : this.#best(skeletonFor(fields, cycle));
     if (/[hHkK]/.test(patternText(piecesOf(this.#pattern).filter((piece) => piece.letter)))) this.#pattern = cycled(this.#pattern, cycle);
-    this.#skeleton = styled ? patternText(piecesOf(this.#pattern).filter((piece) => piece.letter)) : skeletonFor(fields, cycle);
+    // ranges go by what is shown
+    this.#skeleton = patternText(piecesOf(this.#pattern).filter(({ letter }) => letter && letter !== "a" && letter !== "O"));
     const timed = piecesOf(this.#pattern).some(({ letter }) => letter && "hHkK".includes(letter));
     this.#o = {
       locale: keptTag(found), calendar, numberingSystem, timeZone: this.#zone === "UTC" ? "UTC" : cldrZone(this.#zone),
@@ -109,7 +110,7 @@ class DateTimeFormat {
     // V8 writes a plain space here and leaves the narrow one in parts
     hidden(this, "format", (date) => joinedText(this.#parts(timeOf(date))).replaceAll("\u202f", " "));
   }
-  #best(skeleton) { return bestPattern([this.#data, this.#calendar.prefix, skeleton, numberText(`${this.#data} ${defaultSystem(this.#data)} decimal`)].join("\u0000")); }
+  #best(skeleton, lengths = "hours") { return bestPattern([this.#data, this.#calendar.prefix, skeleton, numberText(`${this.#data} ${defaultSystem(this.#data)} decimal`), lengths].join("\u0000")); }
   #styled(dateStyle, timeStyle, cycle) {
     const { prefix } = this.#calendar;
     const date = dateStyle && textAt("dates", this.#data, `${prefix}date/${dateStyle}`);
@@ -188,38 +189,43 @@ class DateTimeFormat {
     const calendarDiffers = greatest !== undefined && "GyMd".includes(greatest);
     if (joinedText(whole(first)) === joinedText(whole(last)) && !(timed && !dated && calendarDiffers)) return [[whole(first), "shared"]];
     const apart = (pattern) => woven(this.#text("interval"), [[{ side: 0 }], [{ side: 1 }]]).map((part) => (part.side === undefined ? [[part], "shared"] : [whole(part.side ? last : first, pattern), part.side ? "endRange" : "startRange"]));
-    if (timed && calendarDiffers) return apart(dated ? undefined : this.#cycledLike(this.#best(`yMd${plainLengths(this.#skeleton)}`)));
+    if (timed && calendarDiffers) {
+      const missing = dated & ~(1 << DAY_PERIOD) ? ["d", "M", "y"].slice(0, "dMyG".indexOf(greatest) + 1).filter((letter) => !(all & (1 << KINDS[letter](1)[0]))).join("") : "yMd";
+      return apart(this.#cycledLike(this.#best(missing + this.#skeleton, "")));
+    }
     if (!timed) {
-      const widens = greatest !== "d" && all & (1 << DAY) && this.#interval(wanted, "d") !== undefined;
-      const missing = ["M", "y"].filter((letter) => widens && !(all & (1 << KINDS[letter](1)[0])) && (greatest !== "M" || letter === "M"));
+      const widens = this.#interval(wanted, all & (1 << DAY) ? "d" : "M") !== undefined;
+      const missing = ["M", "y"].slice(0, "My".indexOf(greatest) + 1).filter((letter) => widens && !(all & (1 << KINDS[letter](1)[0])) && !(letter === "M" && !(all & (1 << DAY))));
       const skeleton = missing.join("") + this.#skeleton;
       const pattern = this.#interval(skeletonOf(skeleton), greatest);
-      return pattern === undefined ? apart(missing.length ? this.#best(skeleton) : undefined) : this.#halves(pattern, first, last);
+      return pattern === undefined ? apart(missing.length ? this.#best(skeleton, "") : undefined) : this.#halves(pattern, first, last);
     }
     const times = { types: wanted.types.map((type, field) => (timed & (1 << field) || field === DAY_PERIOD ? type : 0)), letters: wanted.letters };
     const pattern = this.#interval(times, greatest);
     if (!dated || !(dated & ~(1 << DAY_PERIOD))) return pattern === undefined ? apart() : this.#halves(this.#cycledLike(pattern), first, last);
-    const time = this.#cycledLike(this.#best(plainLengths(patternText(keptLetters(wanted, timed)))));
+    const time = this.#cycledLike(this.#best(patternText(keptLetters(wanted, timed)).replace("zzzz", "z"), ""));
     const parts = pattern === undefined ? apart(time) : this.#halves(this.#cycledLike(pattern), first, last);
-    const date = whole(first, this.#best(plainLengths(patternText(keptLetters(wanted, dated & ~(1 << DAY_PERIOD))))));
+    const dateOnly = patternText(keptLetters(wanted, dated & ~(1 << DAY_PERIOD)));
+    const date = whole(first, this.#best(pattern === undefined ? plainLengths(dateOnly) : dateOnly, ""));
     return woven(this.#text("joined/medium"), [[{ time: true }], [{ date: true }]]).flatMap((part) => (part.time ? parts : part.date ? [[date, "shared"]] : [[[part], "shared"]]));
   }
   // The pattern of an interval for a skeleton's fields, by the field that differs.
   #interval(wanted, greatest) {
+    if (letterOf(wanted, MONTH) === "L" || letterOf(wanted, WEEKDAY) === "c") return undefined;
     const hour = letterOf(wanted, HOUR);
     const field = greatest === "a" || greatest === "H" ? (hour === "h" || hour === "K" ? (greatest === "H" ? "h" : "a") : "H") : greatest;
     const generic = { types: wanted.types.map((type, at) => (at === ZONE && type ? SHORT - 2 * APART : type)), letters: wanted.letters };
     let best;
-    for (const path of pathsOf("dates").keys()) {
-      if (!path.startsWith(`${this.#calendar.prefix}interval/`) || !path.endsWith(`/${field}`)) continue;
+    for (const path of pathsUnder("dates", `${this.#calendar.prefix}interval/`)) {
+      if (!path.endsWith(`/${field}`)) continue;
       const skeleton = skeletonOf(path.slice(this.#calendar.prefix.length + 9, -2));
       const trial = distanceBetween(generic, skeleton, -1);
       if (trial.missing || trial.extra || (best && best.distance <= trial.distance)) continue;
       const pattern = this.#text(path);
       if (pattern !== undefined) best = { ...trial, skeleton, pattern };
     }
-    // hours and the like stay as long as they are there
-    return best && adjusted(best.pattern, best.skeleton, { ...wanted, types: wanted.types.map((type, at) => (at === HOUR ? 0 : type)) });
+    // names of zones are short
+    return best && adjusted(best.pattern, best.skeleton, { ...wanted, letters: wanted.letters.map((one, at) => (at === ZONE && one ? [one[0], 1] : one)) }, false);
   }
   // An interval's pattern in two halves: the second begins where a field is said again.
   #halves(pattern, first, last) {
@@ -257,8 +263,8 @@ class DateTimeFormat {
 tagged(DateTimeFormat, "DateTimeFormat");
 const GREATEST = [["G", "era"], ["y", "shownYear"], ["M", "month"], ["d", "day"], ["a", "half"], ["H", "hour"], ["m", "minute"], ["s", "second"], ["S", "millisecond"]];
 const DATE_MASK = (1 << DAY_PERIOD) - 1;
-// A skeleton as intervals are looked for: numbers as short as they are, names of zones too.
-const plainLengths = (skeleton) => skeleton.replace(/([hHkKdmsz])\1+/g, "$1").replace(/(^|[^M])MM(?!M)/, "$1M").replace(/O+/, "");
+// A skeleton of a date with numbers as short as they are.
+const plainLengths = (skeleton) => skeleton.replace(/dd/, "d").replace(/(^|[^M])MM(?!M)/, "$1M");
 const letterOf = (skeleton, field) => skeleton.letters[field]?.[0];
 const keptLetters = (skeleton, mask) => skeleton.letters.flatMap((one, field) => (one && mask & (1 << field) ? [{ letter: one[0], length: one[1] }] : []));
 const timeOf = (given) => {
@@ -274,6 +280,6 @@ const CALENDARS = {
   gregory: { prefix: "", of: gregorian },
 };
 const usualCalendar = (found) => {
-  const usual = worldOf("locale").calendars[regionOf(found)] ?? "gregorian";
+  const usual = worldOf("places").calendars[regionOf(found)] ?? "gregorian";
   return hasOwn(CALENDARS, usual) ? usual : "gregory";
 };

@@ -126,8 +126,38 @@ const firstOf = (a, b, compare) => {
   }
   return Math.sign(a.length - b.length);
 };
+// Texts of ASCII in an order without letters of its own: by tables, and digits in runs when `numeric`.
+const ASCII_WEIGHTS = Array.from({ length: 128 }, (_, code) => plainWeight(String.fromCharCode(code).toLowerCase()));
+const isDigit = (code) => code >= 48 && code <= 57;
+const compareAscii = (a, b, { numeric, sensitivity, caseFirst }) => {
+  let [i, j, cases] = [0, 0, 0];
+  while (i < a.length && j < b.length) {
+    const [p, q] = [a.charCodeAt(i), b.charCodeAt(j)];
+    if (numeric && isDigit(p) && isDigit(q)) {
+      while (a[i] === "0") i++;
+      while (b[j] === "0") j++;
+      let [m, n] = [i, j];
+      while (isDigit(a.charCodeAt(m))) m++;
+      while (isDigit(b.charCodeAt(n))) n++;
+      if (m - i !== n - j) return Math.sign(m - i - (n - j));
+      for (; i < m; i++, j++) if (a[i] !== b[j]) return a[i] < b[j] ? -1 : 1;
+      continue;
+    }
+    if (p !== q) {
+      const difference = ASCII_WEIGHTS[p] - ASCII_WEIGHTS[q];
+      if (difference) return difference < 0 ? -1 : 1;
+      if (!cases) cases = p > q ? -1 : 1;
+    }
+    i++;
+    j++;
+  }
+  if (i < a.length || j < b.length) return i < a.length ? 1 : -1;
+  return sensitivity === "base" || sensitivity === "accent" ? 0 : caseFirst === "upper" ? -cases : cases;
+};
+const BEYOND_ASCII = /[^\x20-\x7e]/;
 const compareWith = (o, order) => (a, b) => {
   if (a === b) return 0;
+  if (!order.letters.size && !o.ignorePunctuation && !BEYOND_ASCII.test(a) && !BEYOND_ASCII.test(b)) return compareAscii(a, b, o);
   const [first, second] = [keyOf(a, o, order), keyOf(b, o, order)];
   const byLetters = firstOf(first[0], second[0], between);
   if (byLetters || o.sensitivity === "base") return byLetters;

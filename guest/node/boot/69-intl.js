@@ -5,7 +5,7 @@ for (const name of keys(constructors)) hidden(Intl, name, constructors[name]);
 const SUPPORTED = {
   __proto__: null,
   timeZone: () => keys(ZONES.names).filter((name) => name.includes("/") && !name.startsWith("Etc/")),
-  currency: () => [...pathsOf("currencies").keys()].filter((path) => path.startsWith("name/")).map((path) => path.slice(5)),
+  currency: () => pathsUnder("currencies", "name/").map((path) => path.slice(5)),
   unit: () => SIMPLE_UNITS, calendar: () => keys(CALENDARS), collation: () => [], numberingSystem: () => keys(worldOf("numbers").digits),
 };
 hidden(Intl, "getCanonicalLocales", canonical);
@@ -29,7 +29,15 @@ hidden(BigInt.prototype, "toLocaleString", function toLocaleString(locales, opti
 hidden(Array.prototype, "toLocaleString", function toLocaleString(locales, options) {
   return Array.from(this, (one) => (one === undefined || one === null ? "" : `${one.toLocaleString(locales, options)}`)).join(",");
 });
-hidden(String.prototype, "localeCompare", function localeCompare(other, locales, options) { return new Collator(locales, options).compare(String(this), `${other}`); });
+const usualOrder = new Collator().compare;
+hidden(String.prototype, "localeCompare", function localeCompare(other, locales, options) {
+  const compare = locales === undefined && options === undefined ? usualOrder : new Collator(locales, options).compare;
+  return compare(String(this), `${other}`);
+});
 const languageOf = (locales) => tagParts(canonical(locales)[0] ?? DEFAULT_LOCALE).language;
 hidden(String.prototype, "toLocaleUpperCase", function toLocaleUpperCase(locales) { return upperIn(languageOf(locales), String(this)); });
 hidden(String.prototype, "toLocaleLowerCase", function toLocaleLowerCase(locales) { return lowerIn(languageOf(locales), String(this)); });
+
+// What most packages ask for is looked up already.
+new NumberFormat(undefined, { style: "currency", currency: "USD" }).format(1234.5);
+for (const format of [Date.prototype.toLocaleString, Date.prototype.toLocaleDateString]) format.call(new Date(0));
