@@ -1,6 +1,6 @@
-"""Asks a real Node what the expressions of the Intl tests give, and writes tests/data/intl.json: `python -m tests.data.intl`.
+"""Asks a real Node what the expressions of the Intl tests give, and writes tests/data/intl.json.
 
-`L` in an expression is the locale. Node is the one that benchmarks and builds use (guest.npm).
+`python -m tests.data.intl`; `L` in an expression is the locale. Node is this machine's, or the one of builds.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ EXPRESSIONS: Final = (
     f"{_WHEN}.toLocaleTimeString(L, {{ hour: 'numeric', minute: '2-digit', hour12: true }})",
     f"{_WHEN}.toLocaleTimeString(L, {{ timeZone: 'America/Los_Angeles', timeZoneName: 'long' }})",
     f"new Intl.DateTimeFormat(L, {{ month: 'short', day: 'numeric' }}).formatRange({_WHEN}, 1720401107089)",
-    f"new Intl.DateTimeFormat(L, {{ year: '2-digit', month: 'numeric' }}).formatToParts({_WHEN}).map((one) => one.type)",
+    f"new Intl.DateTimeFormat(L, {{ year: '2-digit', month: 'numeric' }}).formatToParts({_WHEN}).map((p) => p.type)",
     "[0, 1, 2, 5, 21, 1.5].map((n) => new Intl.PluralRules(L).select(n))",
     "[1, 2, 3, 4, 22].map((n) => new Intl.PluralRules(L, { type: 'ordinal' }).select(n))",
     "[-1, 2].map((n) => new Intl.RelativeTimeFormat(L, { numeric: 'auto' }).format(n, 'day'))",
