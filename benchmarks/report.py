@@ -80,7 +80,7 @@ def _others(peers: dict[str, Any]) -> list[str]:
 
 
 def _grid(rows: list[list[str]]) -> list[str]:
-    heading, *rest = ([cell.replace("|", "\\|") for cell in row] for row in rows)
+    heading, *rest = ([" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in rows)
     return [f"| {' | '.join(row)} |" for row in (heading, ["---"] * len(heading), *rest)]
 
 

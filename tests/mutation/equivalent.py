@@ -87,6 +87,7 @@ EQUIVALENT: Final = (
         FASTER,
     ),
     Known("bridge/wire/frames.py", "if at:", ("(True)",), FASTER),
+    Known("executor/http/strictjson.py", "if len(out) != len(pairs):", ("(True)",), FASTER),
     Known(
         "executor/http/strictjson.py",
         'raise NotJson("the body holds a number that is out of range") from None',
