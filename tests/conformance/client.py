@@ -28,6 +28,11 @@ def example(schema: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
+def filled_in(form: dict[str, Any]) -> dict[str, Any]:
+    """What a person fills in who leaves every field alone that may be left alone."""
+    return {name: value for name, value in example(form).items() if name in form["required"]}
+
+
 async def main(url: str) -> None:
     async with Executor.open(config=Config(workers=1, search="words", tool_timeout_s=25)) as ex:
         await ex.add_mcp("suite", url=url, allow_private=["127.0.0.1", "localhost", "::1"])
@@ -46,6 +51,9 @@ async def main(url: str) -> None:
                 run = await ex.run(
                     "await tools.call(input.path, input.args)", input={"path": tool["path"], "args": args}
                 )
+                while run.status == "waiting":
+                    (one,) = run.interactions
+                    run = await ex.resume(run.run_id, one["id"], "approve", filled_in(one["question"]["schema"]))
                 print(name, json.dumps(args), run.status, run.result, run.error, file=sys.stderr)
 
 
