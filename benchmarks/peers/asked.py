@@ -18,7 +18,7 @@ from benchmarks.peers.install import command, folder
 
 START_S: Final = 60.0
 """To start and to compile, until the adapter says that it begins."""
-LIMIT_S: Final = 8.0
+LIMIT_S: Final = 6.0
 """To be ended by a limit of one second."""
 SPEED_S: Final = 60.0
 KILL_BYTES: Final = 4 << 30

@@ -61,25 +61,34 @@ class Comparison:
         there = [ALL[name] for name in self.results["peers"] if self._there(ALL[name], installs, progress)]
         for turn in range(self._rounds):
             for peer in there:
-                row = self.results["peers"][peer.name]
-                if row["rounds"] <= turn:
-                    progress(f"round {turn + 1} of {self._rounds}: {peer.name}")
-                    row["rounds"] = turn + 1
-                    for probe in SPEED:
-                        self._speed(peer, row, probe)
-                    keep(self._told())
-        for number, peer in enumerate(there, 1):
-            row = self.results["peers"][peer.name]
-            wanted = [probe for probe in LIMITS if probe not in row["limits"] and peer.name != "cpython"]
-            if wanted:
-                progress(f"limits, {number} of {len(there)}: {peer.name}")
-            for probe in wanted:
-                if self._left() > 0:
-                    row["limits"][probe] = _limit(ask(peer, probe, 1, LIMIT_S, ready=self._ready()))
-                else:
-                    row["failed"][probe] = OUT_OF_TIME
-            keep(self._told())
+                self._round(peer, turn, progress, keep)
+            # Between the rounds, so that a run whose time is over has at least one of them and the limits.
+            for peer in there if turn == 0 else ():
+                self._limits(peer, progress, keep)
         return self._told()
+
+    def _round(self, peer: Peer, turn: int, progress: Progress, keep: Keep) -> None:
+        row = self.results["peers"][peer.name]
+        if row["rounds"] > turn:
+            return
+        progress(f"round {turn + 1} of {self._rounds}: {peer.name}")
+        row["rounds"] = turn + 1
+        for probe in SPEED:
+            self._speed(peer, row, probe)
+        keep(self._told())
+
+    def _limits(self, peer: Peer, progress: Progress, keep: Keep) -> None:
+        row = self.results["peers"][peer.name]
+        wanted = [probe for probe in LIMITS if probe not in row["limits"] and peer.name != "cpython"]
+        if not wanted:
+            return
+        progress(f"limits: {peer.name}")
+        for probe in wanted:
+            if self._left() > 0:
+                row["limits"][probe] = _limit(ask(peer, probe, 1, LIMIT_S, ready=self._ready()))
+            else:
+                row["failed"][probe] = OUT_OF_TIME
+        keep(self._told())
 
     def _there(self, peer: Peer, installs: bool, progress: Progress) -> bool:
         row = self.results["peers"][peer.name]

@@ -4,7 +4,7 @@
 export const WALL_MS = 1000;
 export const MEMORY = 64 << 20;
 export const CALLS = 50;
-const ENOUGH_MS = 4000;
+const ENOUGH_MS = 2000;
 
 const SCRIPTS = {
   one: "1+1",

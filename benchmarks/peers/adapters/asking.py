@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 WALL_S, MEMORY, CALLS = 1.0, 64 << 20, 50
-ENOUGH_S = 4.0
+ENOUGH_S = 2.0
 
 SCRIPTS = {
     "javascript": {
