@@ -54,19 +54,34 @@ def _no_bytes(part: Any) -> str:
     return ""
 
 
+def said_in_json(part: Any) -> Any:
+    """A part that JSON has no form for, as `json.dumps` asks for it. Raises Unserializable for any but bytes."""
+    if type(part) is bytes:
+        return {BYTES_KEY: base64.b64encode(part).decode("ascii")}
+    raise Unserializable(f"a value of type {type(part).__name__}")
+
+
 def to_json(value: Any) -> Any:
     """`value` with bytes as `{"$bytes": "<base64>"}`. Parts without bytes are shared with `value`, not copied."""
     kind = type(value)
     if kind in _SCALARS:
         return value
     if kind is dict:
-        out = {key: to_json(part) for key, part in value.items()}
-        return out if any(out[key] is not part for key, part in value.items()) else value
+        changed = {
+            key: said
+            for key, part in value.items()
+            if type(part) not in _SCALARS and (said := to_json(part)) is not part
+        }
+        return {**value, **changed} if changed else value
     if kind is list or kind is tuple:
-        parts = [to_json(part) for part in value]
-        return parts if any(a is not b for a, b in zip(parts, value, strict=True)) else value
+        moved = {
+            at: said
+            for at, part in enumerate(value)
+            if type(part) not in _SCALARS and (said := to_json(part)) is not part
+        }
+        return [moved.get(at, part) for at, part in enumerate(value)] if moved else value
     if kind is bytes:
-        return {BYTES_KEY: base64.b64encode(value).decode("ascii")}
+        return said_in_json(value)
     raise Unserializable(f"a value of type {kind.__name__}")
 
 
@@ -90,18 +105,27 @@ def _read(value: Any, at: tuple[str, ...]) -> Any:
                 return base64.b64decode(value[BYTES_KEY], validate=True)
             except (binascii.Error, ValueError):
                 raise InvalidRequest(f"{'.'.join(('$', *at, BYTES_KEY))} is not base64") from None
-        out = {key: _read(part, (*at, key)) for key, part in value.items()}
-        return out if any(out[key] is not part for key, part in value.items()) else value
+        changed = {
+            key: read
+            for key, part in value.items()
+            if type(part) not in _SCALARS and (read := _read(part, (*at, key))) is not part
+        }
+        return {**value, **changed} if changed else value
     if kind is list:
-        parts = [_read(part, (*at, str(index))) for index, part in enumerate(value)]
-        return parts if any(a is not b for a, b in zip(parts, value, strict=True)) else value
+        moved = {
+            index: read
+            for index, part in enumerate(value)
+            if type(part) not in _SCALARS and (read := _read(part, (*at, str(index)))) is not part
+        }
+        return [moved.get(index, part) for index, part in enumerate(value)] if moved else value
     return value
 
 
 def document(value: Any) -> bytes:
     """The JSON document of `value`, compact, UTF-8. Raises Unserializable for what JSON cannot hold."""
     try:
-        return json.dumps(to_json(value), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=said_in_json)
+        return text.encode()
     except (ValueError, RecursionError):
         codec.check(value, json=True)
         raise Unserializable("the value cannot be written as JSON") from None

@@ -85,13 +85,16 @@ def encode(value: Any, *, parsed: bool = False) -> bytes:
 _SHALLOW: Final = bytes(one for one in range(256) if not (0x80 <= one < 0xA0 or 0xDC <= one < 0xE0))
 
 
-def too_deep(value: Any, data: bytes | None = None) -> bool:
+def too_deep(value: Any, data: bytes | None = None, *, parsed: bool = False) -> bool:
     """Whether `value` is nested deeper than VALUE_DEPTH. `data`, its msgpack, answers for most values at once: it holds
-    fewer bytes that can begin an array or a map."""
+    fewer bytes that can begin an array or a map. `parsed` as in `encode`."""
     if data is not None and len(data.translate(None, _SHALLOW)) <= VALUE_DEPTH:
         return False
+    if parsed or data is not None:
+        return _tree_too_deep(value)
     level: list[Any] = [value]
     for _ in range(VALUE_DEPTH):
+        # A part that stands in many places is looked at once: what it unfolds to has no bound.
         within: dict[int, Any] = {}
         for part in level:
             kind = type(part)
@@ -106,6 +109,21 @@ def too_deep(value: Any, data: bytes | None = None) -> bool:
 
 
 _CONTAINERS: Final = frozenset({dict, list, tuple})
+
+
+def _tree_too_deep(value: Any) -> bool:
+    """The same, for a value that has no more parts than are worth going through."""
+    level: list[Any] = [value] if type(value) in _CONTAINERS else []
+    for _ in range(VALUE_DEPTH):
+        if not level:
+            return False
+        level = [
+            item
+            for part in level
+            for item in (part.values() if type(part) is dict else part)
+            if type(item) in _CONTAINERS
+        ]
+    return bool(level)
 
 
 def check(value: Any, *, json: bool = False) -> None:

@@ -101,7 +101,7 @@ def _said(response: OutboundResponse) -> Any:
         body = value_of(response)
     except ToolError:
         return text_of(response.body, media_of(response)[1])
-    return text_of(response.body, media_of(response)[1]) if codec.too_deep(body) else body
+    return text_of(response.body, media_of(response)[1]) if codec.too_deep(body, parsed=True) else body
 
 
 def _again(status: int) -> bool:

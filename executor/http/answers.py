@@ -18,6 +18,7 @@ from bridge.wire.errors import (
     Unserializable,
 )
 from bridge.wire.errors import Unauthorized as _Unauthorized
+from runtime import values
 
 TOOL_STATUS: Final[dict[str, int]] = {
     "tool_not_found": 404,
@@ -76,8 +77,9 @@ class TooManyRequests(RequestRefused):
 
 
 def encode(value: Any) -> bytes:
-    """`value` as compact UTF-8 JSON. A lone surrogate, which UTF-8 has no form for, becomes `?`."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    """`value` as compact UTF-8 JSON, bytes as `{"$bytes": …}`. A lone surrogate, which UTF-8 has no form for, becomes
+    `?`."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=values.said_in_json)
     return text.encode("utf-8", "replace")
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.wire.errors import FrameError, InvalidRequest, Unserializable
+from executor.http import answers
 from runtime import values
 
 json_values = st.recursive(
@@ -111,3 +112,19 @@ def test_a_length_that_lies_costs_nothing():
 @given(json_values)
 def test_a_document_is_the_json_of_the_value(value: object):
     assert json.loads(values.document(value)) == value
+
+
+def test_bytes_are_written_where_they_stand():
+    value = {"a": [b"hi", 1, {"b": b""}], "c": "x"}
+    said = {"a": [{"$bytes": "aGk="}, 1, {"b": {"$bytes": ""}}], "c": "x"}
+    assert values.to_json(value) == said
+    assert json.loads(values.document(value)) == said
+    assert json.loads(answers.encode(value)) == said
+    assert values.from_json(said) == value
+    assert list(values.to_json({"z": 1, "a": b"", "b": 2})) == ["z", "a", "b"]
+
+
+def test_what_is_no_value_is_not_written():
+    for write in (values.to_json, values.document, answers.encode):
+        with pytest.raises(Unserializable):
+            write([object()])

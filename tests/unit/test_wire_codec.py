@@ -175,3 +175,15 @@ def test_a_value_that_says_it_was_parsed_is_still_looked_at_where_it_cannot_be_w
         codec.encode({"a": 2**70}, parsed=True)
     with pytest.raises(Unserializable):
         codec.encode([object()], parsed=True)
+
+
+@pytest.mark.parametrize("levels", [0, 1, codec.VALUE_DEPTH, codec.VALUE_DEPTH + 1, codec.VALUE_DEPTH + 40])
+def test_depth_is_the_same_however_it_is_counted(levels: int) -> None:
+    value: Any = 1
+    for level in range(levels):
+        value = [value, 2] if level % 2 else {"a": value, "b": [[]]} if level else [value]
+    deep = levels > codec.VALUE_DEPTH
+    assert codec.too_deep(value) is deep
+    assert codec.too_deep(value, parsed=True) is deep
+    if levels <= codec.MAX_DEPTH:
+        assert codec.too_deep(value, codec.encode(value)) is deep

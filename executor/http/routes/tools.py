@@ -11,7 +11,6 @@ from executor.http.answers import json_answer
 from executor.http.operation import Answer, Call, Operation
 from executor.http.presence import while_present
 from executor.http.routes.within import within
-from runtime import values
 from runtime.results import RunResult
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ class Tools:
         value = await while_present(call.receive, make(path, args, door="http", **whose))
         if isinstance(value, RunResult):
             return json_answer(value.as_dict(), 202, {"location": f"/runs/{value.run_id}"})
-        return json_answer(values.to_json(value) if body.meta else {"value": values.to_json(value)})
+        return json_answer(value if body.meta else {"value": value})
 
     def operations(self) -> list[Operation]:
         return [
