@@ -24,6 +24,7 @@ from runtime.engine.modules import ModuleCache
 from runtime.engine.settings import Mode
 from runtime.fresh import Fresh, reserved
 from runtime.link import EXIT_FIBERS, EXIT_WALLS, Died, Link
+from runtime.memory import give_back
 from runtime.slot import Lost, Sink, Slot
 from runtime.worker import lockdown
 
@@ -265,6 +266,7 @@ class Dispatcher:
             if isinstance(outcome, BaseException):
                 raise outcome
             self._join(outcome)
+        await asyncio.to_thread(give_back)
 
     async def _spawn(self, closed: Callable[[Link], None]) -> Link:
         return await Link.spawn(self._boot, mode=self._mode, grace_s=self.settings.grace_ms / 1000, closed=closed)
@@ -302,6 +304,7 @@ class Dispatcher:
                     self._failures = 0
                     if generation == self._generation:
                         self._join(link)
+                        await asyncio.to_thread(give_back)
                         return
                     link.kill("the worker was replaced")
         finally:

@@ -7,6 +7,7 @@ import pytest
 
 from executor import Config, Executor, NotFound
 from executor.composition import IN_MEMORY
+from runtime.memory import give_back
 from runtime.store.runs import PRUNE_EVERY
 
 pytestmark = pytest.mark.anyio
@@ -45,3 +46,11 @@ async def test_a_home_in_memory_forgets_the_oldest_that_ended_and_none_that_wait
             await ex.get_run(first.run_id)
         assert (await ex.get_run(last.run_id)).status == "completed"
         assert (await ex.get_run(waiting.run_id)).status == "waiting"
+
+
+async def test_what_it_took_to_start_the_workers_is_given_back():
+    give_back()
+    async with Executor.open(config=Config(workers=1, search="words")):
+        held = resident_bytes()
+        give_back()
+        assert held - resident_bytes() < 16 * 1024 * 1024
