@@ -11,6 +11,7 @@ import structlog
 from bridge.wire.errors import Conflict, ExecutorError, NotFound, ToolError
 from executor import logs
 from executor.cli import output
+from executor.cli.commands import tools
 
 CODE = "rows = [1, 2]\nrows[5]"
 
@@ -124,3 +125,10 @@ def test_a_call_that_waits_for_a_person_has_taken_no_time_yet(capsys: pytest.Cap
     shown = _shown(capsys, lambda: output.show_run({"run_id": "run_1", "status": "waiting", "calls": [call]}))
     assert "a.org.main.b" in shown
     assert "ms" not in shown
+
+
+def test_a_tool_that_awaits_review_says_so_and_why(capsys: pytest.CaptureFixture[str]) -> None:
+    tool = {"path": "a.org.main.b", "side_effect": "delete", "effect": "block", "status": "awaits review"}
+    assert "delete: block  awaits review: a refresh added it" in _shown(
+        capsys, lambda: tools._head(tool | {"reason": "a refresh added it"})
+    )

@@ -167,6 +167,8 @@ def _head(tool: dict[str, Any]) -> None:
     ]
     if tool.get("idempotent"):
         facts += [("  ", ""), ("idempotent", "quiet")]
+    if tool.get("status"):
+        facts += [("  ", ""), (f"{tool['status']}: {tool['reason']}", "odd")]
     if tool.get("deprecated"):
         facts += [("  ", ""), ("deprecated", "odd")]
     output.out.print(Text.assemble(*facts))
