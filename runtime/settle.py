@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import secrets
 from typing import Any, Final
 
@@ -34,6 +35,12 @@ HINTS: Final[dict[str, str]] = {
     "calls_exhausted": "make fewer or larger calls, or raise budgets.bridge_calls",
     "worker_lost": "the script did not end; it can be run again if repeating its calls does no harm",
 }
+
+_CALLED: Final = re.compile(r"tools\.[^\n]{1,300} is not a function")
+_VALUE: Final = (
+    "what the call gave back was called, not the tool; a search gives {items, total, next}, and a tool that it found "
+    "is called by its path: await tools[item.path](args)"
+)
 
 _log = structlog.get_logger("executor.run")
 
@@ -136,4 +143,6 @@ def _error(live: Live, reason: frames.Failure) -> dict[str, Any]:
     }
     if reason.code == "script_error" and reason.name == "ToolError" and live.calls is not None:
         facts |= _of_the_call(live.calls.failure(reason.message))
+    elif reason.code == "script_error" and _CALLED.fullmatch(reason.message or ""):
+        facts["hint"] = _VALUE
     return {key: value for key, value in facts.items() if value is not None}

@@ -112,6 +112,15 @@ async def test_a_script_that_throws_is_an_answer_with_its_place(ex: Executor):
     assert failure.value.run_id == answer.run_id
 
 
+async def test_whoever_calls_what_a_call_gave_back_is_told_how_tools_are_called(ex: Executor):
+    answer = await ex.run("(await tools.search('x'))()")
+    assert answer.error is not None
+    assert "tools[item.path](args)" in answer.error["hint"]
+    other = await ex.run("const found = {}; found()")
+    assert other.error is not None
+    assert "hint" not in other.error
+
+
 async def test_what_was_said_before_a_failure_is_kept(ex: Executor):
     answer = await ex.run("console.log('before'); emit(7); throw new Error('x')")
     assert answer.logs == [{"level": "log", "text": "before"}]
