@@ -35,7 +35,7 @@ from runtime.dispatcher import Dispatcher, DispatcherSettings
 from runtime.packages import PackageCall, Packages
 
 CASES: Final = Path(__file__).with_name("npm_cases.txt")
-GOALS: Final = {"npm_cases.txt": 105}
+GOALS: Final = {"npm_cases.txt": 105, "npm_more_cases.txt": 40}
 _NODE: Final = """
 import { probe } from "./node_modules/probe/index.mjs";
 const value = await probe.execute();

@@ -25,7 +25,6 @@ PACKAGES: Final = {
     "base64-js": ("index.js",),
     "buffer": ("index.js",),
     "events": ("events.js",),
-    "fflate": ("lib/browser.cjs",),
     "ieee754": ("index.js",),
     "readable-stream": ("lib/",),
     "string_decoder": ("lib/string_decoder.js",),

@@ -1,6 +1,5 @@
 // zlib: gzip and deflate in all their forms. Brotli and Zstandard load, and say that they are not there.
 const { Transform } = require("stream");
-const fflate = house.fromLibrary("fflate/lib/browser.cjs");
 const constants = {
   Z_NO_FLUSH: 0, Z_PARTIAL_FLUSH: 1, Z_SYNC_FLUSH: 2, Z_FULL_FLUSH: 3, Z_FINISH: 4, Z_BLOCK: 5, Z_OK: 0, Z_STREAM_END: 1, Z_NEED_DICT: 2, Z_ERRNO: -1,
   Z_STREAM_ERROR: -2, Z_DATA_ERROR: -3, Z_MEM_ERROR: -4, Z_BUF_ERROR: -5, Z_VERSION_ERROR: -6, Z_NO_COMPRESSION: 0, Z_BEST_SPEED: 1, Z_BEST_COMPRESSION: 9,
@@ -16,19 +15,31 @@ const bytesOf = (data, encoding) => {
     throw house.errorWith(TypeError, "ERR_INVALID_ARG_TYPE", 'The "buffer" argument must be of type string or an instance of Buffer, TypedArray, DataView, or ArrayBuffer.');
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 };
-const work = (name) => (data, options) => {
-  const level = options?.level;
-  try {
-    const made = fflate[name](bytesOf(data), level === undefined || level < 0 ? {} : { level, mem: undefined });
-    return Buffer.from(made.buffer, made.byteOffset, made.byteLength);
-  } catch (error) {
-    if (error.code !== undefined && typeof error.code === "string") throw error;
-    throw house.errorWith(Error, /unexpected EOF/.test(error.message) ? "Z_BUF_ERROR" : "Z_DATA_ERROR", /unexpected EOF/.test(error.message) ? "unexpected end of file" : "incorrect header check", { errno: /unexpected EOF/.test(error.message) ? -5 : -3 });
-  }
-};
 const wrong = (code, message, errno) => house.errorWith(Error, code, message, { errno });
 const cutOff = () => wrong("Z_BUF_ERROR", "unexpected end of file", -5);
 const plain = (bytes) => new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+const levelOf = (options) => {
+  const level = options?.level ?? -1;
+  if (!Number.isInteger(level) || level < -1 || level > 9)
+    throw house.errorWith(RangeError, "ERR_OUT_OF_RANGE", `The value of "options.level" is out of range. It must be >= -1 and <= 9. Received ${String(level)}`);
+  return level === -1 ? 6 : level;
+};
+const deflated = (given, options) => natives.deflate(plain(bytesOf(given)), levelOf(options));
+const word = (value) => [value & 255, (value >>> 8) & 255, (value >>> 16) & 255, value >>> 24];
+// RFC 1952, 2.3: the time is none, the system Unix.
+const gzip = (given, options) => {
+  const bytes = bytesOf(given);
+  const level = levelOf(options);
+  const header = [31, 139, 8, 0, 0, 0, 0, 0, level === 9 ? 2 : level === 1 ? 4 : 0, 3];
+  return Buffer.concat([Buffer.from(header), deflated(bytes, options), Buffer.from([...word(natives.crc32(plain(bytes), 0)), ...word(bytes.length)])]);
+};
+// RFC 1950, 2.2.
+const deflate = (given, options) => {
+  const bytes = bytesOf(given);
+  const level = levelOf(options);
+  const header = [120, level < 2 ? 1 : level < 6 ? 94 : level === 6 ? 156 : 218];
+  return Buffer.concat([Buffer.from(header), deflated(bytes, options), Buffer.from(word(natives.adler32(plain(bytes))).reverse())]);
+};
 const inflated = (bytes) => {
   const found = natives.inflate(plain(bytes));
   if (found === null) throw cutOff();
@@ -65,10 +76,19 @@ const inflate = (given) => {
   if (bytes.length < 2) throw cutOff();
   if ((bytes[0] & 15) !== 8 || ((bytes[0] << 8) | bytes[1]) % 31) throw wrong("Z_DATA_ERROR", "incorrect header check", -3);
   if (bytes[1] & 32) throw wrong("Z_NEED_DICT", "Missing dictionary", 2);
-  return Buffer.from(inflated(bytes.subarray(2))[0].buffer);
+  const [part, used] = inflated(bytes.subarray(2));
+  const end = 2 + used;
+  if (bytes.length < end + 4) throw cutOff();
+  const sum = natives.adler32(part);
+  if (word(sum).reverse().some((value, at) => value !== bytes[end + at])) throw wrong("Z_DATA_ERROR", "incorrect data check", -3);
+  return Buffer.from(part.buffer);
 };
 const METHODS = {
-  gzip: work("gzipSync"), deflate: work("zlibSync"), deflateRaw: work("deflateSync"), gunzip, inflate,
+  gzip, deflate, gunzip, inflate,
+  deflateRaw: (given, options) => {
+    const made = deflated(given, options);
+    return Buffer.from(made.buffer, made.byteOffset, made.byteLength);
+  },
   inflateRaw: (given) => Buffer.from(inflated(bytesOf(given))[0].buffer),
   unzip: (given) => (bytesOf(given)[0] === 31 ? gunzip(given) : inflate(given)),
 };

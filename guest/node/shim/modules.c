@@ -192,6 +192,7 @@ static JSValue native_set_context(JSContext *ctx, JSValueConst this_value, int a
 
 int digest_install(JSContext *ctx, JSValueConst natives);
 int inflate_install(JSContext *ctx, JSValueConst natives);
+int deflate_install(JSContext *ctx, JSValueConst natives);
 
 int extra_install(JSContext *ctx, JSValueConst natives) {
     JS_SetPropertyStr(ctx, natives, "compile", JS_NewCFunction(ctx, native_compile, "", 3));
@@ -202,7 +203,7 @@ int extra_install(JSContext *ctx, JSValueConst natives) {
     JS_SetPropertyStr(ctx, natives, "context", JS_NewCFunction(ctx, native_context, "", 0));
     JS_SetPropertyStr(ctx, natives, "setContext", JS_NewCFunction(ctx, native_set_context, "", 1));
     natives_kept = JS_DupValue(ctx, natives);
-    return digest_install(ctx, natives) || inflate_install(ctx, natives);
+    return digest_install(ctx, natives) || inflate_install(ctx, natives) || deflate_install(ctx, natives);
 }
 
 /* The input is the loader's alone: no package finds it under any name. */
