@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from guest import npm, toolchain
 from guest.context import BuildContext
-from guest.node.cldr_areas import AREAS, Table
+from guest.node.cldr_areas import AREAS, CALENDARS, Table, calendar
 from guest.node.cldr_world import lines, world
 
 NEXT: Final = "\x01"
@@ -23,7 +23,7 @@ GONE: Final = "\x03"
 
 PACKAGES: Final = (
     *("cldr-core", "cldr-bcp47", "cldr-dates-full", "cldr-localenames-full", "cldr-misc-full", "cldr-numbers-full"),
-    "cldr-units-full",
+    *("cldr-units-full", "cldr-cal-persian-full", "cldr-cal-buddhist-full"),
 )
 _ROOT: Final = "und"
 _MOST_BYTES: Final = 512 << 20
@@ -128,7 +128,7 @@ def _tables(ctx: BuildContext, locales: dict[str, str]) -> dict[str, dict[str, T
     tables: dict[str, dict[str, Table]] = {area: {} for area in AREAS}
     wanted = {file: area for area, (_, files) in AREAS.items() for _, file in files}
     waiting: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for package in PACKAGES[2:]:
+    for package in PACKAGES[2:-2]:
         for path, body in _files(package, ctx, ("package/main/",)):
             _, _, locale, name = path.split("/")
             area = wanted.get(name.removesuffix(".json"))
@@ -139,6 +139,11 @@ def _tables(ctx: BuildContext, locales: dict[str, str]) -> dict[str, dict[str, T
             parts.append(json.loads(body)["main"][locale])
             if len(parts) == len(files) or (locale == _ROOT and area == "names"):
                 tables[area][locale] = build(_merged(waiting.pop((area, locale))))
+    for name, homes in CALENDARS.items():
+        for path, body in _files(f"cldr-cal-{name}-full", ctx, tuple(f"package/main/{one}/" for one in homes)):
+            locale = path.split("/")[2]
+            own = json.loads(body)["main"][locale]["dates"]["calendars"][name]
+            tables["dates"][locale] |= calendar(own, f"{name}/")
     return tables
 
 

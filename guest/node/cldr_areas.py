@@ -41,6 +41,10 @@ _COMMON: Final = frozenset(
         *("smn", "und", "vec", "xnr", "yue", "zgh", "zxx"),
     )
 )
+CALENDARS: Final = {"persian": ("fa", "fa-AF"), "buddhist": ("th",)}
+"""The locales where another calendar than the Gregorian is the usual one, and that have texts for it."""
+
+_STYLES: Final = ("full", "long", "medium", "short")
 _FIELDS: Final = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 _NAMED: Final = (*_FIELDS, "era", "weekOfMonth", "weekday", "dayperiod", "zone")
 
@@ -119,29 +123,43 @@ def units(found: Mapping[str, Any]) -> Table:
 
 def dates(found: Mapping[str, Any]) -> Table:
     own = found["dates"]["calendars"]["gregorian"]
-    table: Table = {}
-    for kind in ("months", "days", "dayPeriods"):
-        for context in ("format", "stand-alone"):
-            for width in (*_WIDTHS, "short"):
-                for name, text in own[kind][context].get(width, {}).items():
-                    if "-alt-" not in name:
-                        table[f"{kind}/{context}/{width}/{name}"] = text
-    for name in ("eraNames", "eraAbbr", "eraNarrow"):
-        table |= {f"{name}/{era}": own["eras"][name][era] for era in ("0", "1")}
-    for style in ("full", "long", "medium", "short"):
-        table[f"date/{style}"] = _pattern(own["dateFormats"][style])
+    table = calendar(own, "")
+    for kind in ("days", "dayPeriods"):
+        table |= _worded(own, kind, "")
+    for style in _STYLES:
         table[f"time/{style}"] = _pattern(own["timeFormats"][style])
         table[f"joined/{style}"] = own["dateTimeFormats"][style]
         table[f"at/{style}"] = own["dateTimeFormats-atTime"]["standard"][style]
+    table |= {f"append/{name}": text for name, text in own["dateTimeFormats"]["appendItems"].items()}
+    return table
+
+
+def calendar(own: Mapping[str, Any], prefix: str) -> Table:
+    """What is said otherwise in another calendar."""
+    table = _worded(own, "months", prefix)
+    for name in ("eraNames", "eraAbbr", "eraNarrow"):
+        table |= {f"{prefix}{name}/{era}": own["eras"][name][era] for era in ("0", "1") if era in own["eras"][name]}
     both = own["dateTimeFormats"]
-    table |= {f"skeleton/{name}": text for name, text in both["availableFormats"].items() if "-" not in name}
-    table |= {f"append/{name}": text for name, text in both["appendItems"].items()}
+    for style in _STYLES:
+        table[f"{prefix}date/{style}"] = _pattern(own["dateFormats"][style])
+    table |= {f"{prefix}skeleton/{name}": text for name, text in both["availableFormats"].items() if "-" not in name}
     for name, node in both["intervalFormats"].items():
         if isinstance(node, str):
-            table["interval"] = node
+            table[f"{prefix}between"] = node
         else:
-            table |= {f"interval/{name}/{field}": text for field, text in node.items() if "-" not in field}
+            fields = {field: text for field, text in node.items() if "-" not in field}
+            table |= {f"{prefix}interval/{name}/{field}": text for field, text in fields.items()}
     return table
+
+
+def _worded(own: Mapping[str, Any], kind: str, prefix: str) -> Table:
+    return {
+        f"{prefix}{kind}/{context}/{width}/{name}": text
+        for context in ("format", "stand-alone")
+        for width in (*_WIDTHS, "short")
+        for name, text in own[kind][context].get(width, {}).items()
+        if "-alt-" not in name
+    }
 
 
 def _pattern(node: str | Mapping[str, str]) -> str:

@@ -16,7 +16,7 @@ FIXTURE: Final = Path(__file__).with_suffix(".json")
 LOCALES: Final = (
     *("en-US", "en-GB", "en-IN", "de", "de-AT", "de-CH", "fr", "fr-CA", "es", "es-MX", "it", "pt", "pt-PT", "nl"),
     *("sv", "da", "nb", "fi", "pl", "cs", "sk", "hu", "ro", "bg", "el", "ru", "uk", "sr", "hr", "sl", "lt", "lv", "et"),
-    *("tr", "ar", "ar-EG", "he", "hi", "bn", "ta", "mr", "vi", "id", "ko", "ja", "zh", "zh-TW", "sw", "ca", "af"),
+    *("tr", "ar", "ar-EG", "he", "hi", "bn", "ta", "mr", "vi", "id", "ko", "ja", "zh", "zh-TW", "sw", "ca", "fa", "th"),
 )
 _WHEN: Final = "new Date(1720001107089)"
 EXPRESSIONS: Final = (

@@ -14,7 +14,7 @@ const KINDS = {
   a: (n) => [DAY_PERIOD, worded(n)], b: (n) => [DAY_PERIOD, worded(n) - APART], B: (n) => [DAY_PERIOD, worded(n) - 3 * APART],
   h: (n) => [HOUR, NUMERIC + n], K: (n) => [HOUR, NUMERIC + APART + n], H: (n) => [HOUR, NUMERIC + 10 * APART + n], k: (n) => [HOUR, NUMERIC + 11 * APART + n],
   m: (n) => [MINUTE, NUMERIC + n], s: (n) => [SECOND, NUMERIC + n], S: (n) => [FRACTION, NUMERIC + n],
-  z: (n) => [ZONE, worded(n)], O: (n) => [ZONE, worded(n) - APART], v: (n) => [ZONE, worded(n) - 2 * APART],
+  z: (n) => [ZONE, worded(n)], Z: () => [ZONE, NARROW - APART], O: (n) => [ZONE, worded(n) - APART], v: (n) => [ZONE, worded(n) - 2 * APART],
 };
 
 // A pattern as pieces: {letter, length} or {text}.
@@ -168,7 +168,7 @@ const appending = (available, data, wanted, fields, hours, point) => {
   }
   return pattern;
 };
-const glued = (data, calendar, style, date, time) => filled(textAt("dates", data, `${calendar}at/${style}`) ?? textAt("dates", data, `at/${style}`), time, date);
+const glued = (data, style, date, time) => filled(textAt("dates", data, `at/${style}`), time, date);
 // The best pattern for a skeleton; `point` is the decimal mark between seconds and their fraction.
 const bestPattern = memo((key) => {
   const [data, calendar, skeleton, point, lengths] = key.split("\u0000");
@@ -183,5 +183,5 @@ const bestPattern = memo((key) => {
   const time = appending(available, data, wanted, all & ~dates, hours, point);
   if (!date || !time) return date || time;
   const month = wanted.letters[MONTH]?.[1] ?? 0;
-  return glued(data, calendar, month === 4 ? (wanted.types[WEEKDAY] ? "full" : "long") : month === 3 ? "medium" : "short", date, time);
+  return glued(data, month === 4 ? (wanted.types[WEEKDAY] ? "full" : "long") : month === 3 ? "medium" : "short", date, time);
 });

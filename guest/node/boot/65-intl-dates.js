@@ -66,7 +66,7 @@ class DateTimeFormat {
     const found = negotiated(locales, given);
     this.#data = found.data;
     const asked = typed(given.numberingSystem, "numberingSystem");
-    const calendar = setting(found, "ca", typed(given.calendar, "calendar"), (one) => hasOwn(CALENDARS, one), usualCalendar(found));
+    const calendar = setting(found, "ca", typed(given.calendar, "calendar"), hasCalendar(found.data), usualCalendar(found));
     this.#calendar = CALENDARS[calendar];
     const numberingSystem = setting(found, "nu", asked, hasDigits, defaultSystem(found.data));
     this.#digits = digitsOf(numberingSystem);
@@ -115,7 +115,7 @@ class DateTimeFormat {
     const { prefix } = this.#calendar;
     const date = dateStyle && textAt("dates", this.#data, `${prefix}date/${dateStyle}`);
     const time = timeStyle && textAt("dates", this.#data, `time/${timeStyle}`);
-    const pattern = date && time ? glued(this.#data, prefix, dateStyle, date, time) : date ?? time;
+    const pattern = date && time ? glued(this.#data, dateStyle, date, time) : date ?? time;
     const own = piecesOf(pattern).find(({ letter }) => letter && "hHkK".includes(letter))?.letter;
     if (own === undefined || CYCLES[own] === cycle) return pattern;
     const skeleton = patternText(piecesOf(pattern).filter(({ letter }) => letter && !"abB".includes(letter)));
@@ -140,7 +140,7 @@ class DateTimeFormat {
   #field(letter, length, at, ms) {
     const calendar = this.#calendar;
     switch (letter) {
-      case "G": return this.#text(`${calendar.prefix}${{ 4: "eraNames", 5: "eraNarrow" }[length] ?? "eraAbbr"}/${at.era}`) ?? "";
+      case "G": return this.#text(`${calendar.prefix}${{ 4: "eraNames", 5: "eraNarrow" }[length] ?? "eraAbbr"}/${at.era}`);
       case "y": return length === 2 ? this.#number(Math.abs(at.shownYear) % 100, 2) : this.#number(at.shownYear, length);
       case "M": case "L":
         if (length <= 2) return this.#number(at.month + 1, length);
@@ -188,7 +188,7 @@ class DateTimeFormat {
     const dated = all & DATE_MASK;
     const calendarDiffers = greatest !== undefined && "GyMd".includes(greatest);
     if (joinedText(whole(first)) === joinedText(whole(last)) && !(timed && !dated && calendarDiffers)) return [[whole(first), "shared"]];
-    const apart = (pattern) => woven(this.#text("interval"), [[{ side: 0 }], [{ side: 1 }]]).map((part) => (part.side === undefined ? [[part], "shared"] : [whole(part.side ? last : first, pattern), part.side ? "endRange" : "startRange"]));
+    const apart = (pattern) => woven(this.#text(`${this.#calendar.prefix}between`), [[{ side: 0 }], [{ side: 1 }]]).map((part) => (part.side === undefined ? [[part], "shared"] : [whole(part.side ? last : first, pattern), part.side ? "endRange" : "startRange"]));
     if (timed && calendarDiffers) {
       const missing = dated & ~(1 << DAY_PERIOD) ? ["d", "M", "y"].slice(0, "dMyG".indexOf(greatest) + 1).filter((letter) => !(all & (1 << KINDS[letter](1)[0]))).join("") : "yMd";
       return apart(this.#cycledLike(this.#best(missing + this.#skeleton, "")));
@@ -273,13 +273,25 @@ const timeOf = (given) => {
   return Math.trunc(ms);
 };
 
-// Calendars: what a year is called, from the Gregorian fields; `prefix` is where its patterns are.
-const gregorian = ({ year }) => (year > 0 ? { era: 1, shownYear: year } : { era: 0, shownYear: 1 - year });
+// Calendars: what the fields of a day are called; `prefix` is where the texts of one are.
+const inEras = (year) => (year > 0 ? { era: 1, shownYear: year } : { era: 0, shownYear: 1 - year });
+const persian = ({ year, month, day }) => {
+  const date = new Date(0);
+  date.setUTCFullYear(year, month, day);
+  const since = date.getTime() / 864e5 + 492268; // days since 19 March 622, Julian
+  const shownYear = 1 + Math.floor((33 * since + 3) / 12053);
+  const at = since - (365 * (shownYear - 1) + Math.floor((8 * shownYear + 21) / 33));
+  const own = at < 216 ? Math.floor(at / 31) : Math.floor((at - 6) / 30);
+  return { era: 0, shownYear, month: own, day: at - (own < 7 ? 31 * own : 30 * own + 6) + 1 };
+};
 const CALENDARS = {
   __proto__: null,
-  gregory: { prefix: "", of: gregorian },
+  gregory: { prefix: "", of: ({ year }) => inEras(year) },
+  buddhist: { prefix: "buddhist/", of: ({ year }) => ({ era: 0, shownYear: year + 543 }) },
+  persian: { prefix: "persian/", of: persian },
 };
+const hasCalendar = (data) => (name) => name in CALENDARS && textAt("dates", data, `${CALENDARS[name].prefix}date/full`) !== undefined;
 const usualCalendar = (found) => {
   const usual = worldOf("places").calendars[regionOf(found)] ?? "gregorian";
-  return hasOwn(CALENDARS, usual) ? usual : "gregory";
+  return hasCalendar(found.data)(usual) ? usual : "gregory";
 };
