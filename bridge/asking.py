@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from bridge.approvals import Ask
 from bridge.deadline import Deadline
+from bridge.scrub import Scrubber
 
 WORDS: Final = "These are the words of the server, not of Executor. Enter no password, key or other secret."
 
@@ -25,7 +26,19 @@ class Question:
 
     def as_dict(self) -> dict[str, Any]:
         """What every door shows."""
-        return {"server": self.server, "message": self.message, "schema": self.schema, "note": WORDS}
+        return {
+            "server": self.server,
+            "message": self.message,
+            "schema": self.schema,
+            "lasting": self.resume is not None,
+            "note": WORDS,
+        }
+
+    def without(self, scrubber: Scrubber) -> Question:
+        """The same without secrets of the connection, which a server may say back. A state that has one is not kept:
+        the call goes on only where it is under way."""
+        resume = None if self.resume is not None and scrubber.value(self.resume) != self.resume else self.resume
+        return Question(self.server, scrubber.text(self.message), scrubber.value(self.schema), resume)
 
 
 class Reply(NamedTuple):

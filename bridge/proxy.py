@@ -218,6 +218,8 @@ class ToolProxy:
         if asks is not None:
 
             async def put(question: Question, gone: asyncio.Event) -> Reply:
+                if scrubber := _scrubber(passage):
+                    question = question.without(scrubber)
                 reply = await asks(self._ask(ctx, record.id, tool, args, decision), question, gone)
                 # What the answer sets off is recorded before it leaves, as a call is.
                 record.answered = reply.id

@@ -9,10 +9,12 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import structlog
 
+from bridge.asking import Question, Reply
 from bridge.client import Client
 from bridge.egress import Gate
 from bridge.mcp.endpoint import program_of
@@ -115,7 +117,8 @@ class Servers:
         for _ in range(TRIES):
             session = self._session(upstream)
             try:
-                result = await session.call(name, args, passage.announce, passage.put, rounds.state, rounds.responses)
+                put = None if passage.put is None else partial(_put, passage, session)
+                result = await session.call(name, args, passage.announce, put, rounds.state, rounds.responses)
             except (Retired, Lost):
                 # Nothing was done: the session ended before the call, or the server does not know it any more.
                 await self._discard(upstream.key, session)
@@ -322,6 +325,13 @@ class Servers:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+async def _put(passage: Passage, session: Session, question: Question, gone: asyncio.Event) -> Reply:
+    """Put a question of the session's server to a person, of whom nobody sees the session's secrets in it."""
+    assert passage.put is not None
+    passage.revealed.update(session.revealed)
+    return await passage.put(question, gone)
 
 
 async def _unannounced() -> None:

@@ -207,6 +207,8 @@ def show_waiting(run: dict[str, Any]) -> None:
             fields = ", ".join(f'"{name}": …' for name in question["schema"]["properties"])
             say(f"      executor runs resume {run['run_id']} {each['id']} --answer '{{{visible(fields)}}}'", "quiet")
             say("      or --deny, or --dismiss", "quiet")
+            if not question["lasting"]:
+                say("      only while the Executor that made the call runs: executor serve, or a terminal", "odd")
             continue
         say(f"      executor runs resume {run['run_id']} {each['id']} --approve | --deny", "quiet")
         if each.get("approver") == "another":

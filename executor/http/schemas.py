@@ -211,11 +211,13 @@ class CallRecord(Told):
 
 
 class Question(Told):
-    """What an MCP server asks a person: its own words, and the form that the answer must fit."""
+    """What an MCP server asks a person: its own words, and the form that the answer must fit. `lasting` false: it can
+    be answered only while the Executor that made the call runs."""
 
     server: str
     message: str
     form: dict[str, Any] = Field(alias="schema")
+    lasting: bool
     note: str
 
 

@@ -46,6 +46,7 @@ TOOLS = {
     "page": WRITES,
     "changes_mind": WRITES,
     "plain": READS,
+    "leak": WRITES,
     **dict.fromkeys(HOSTILE, WRITES),
 }
 
@@ -88,6 +89,8 @@ class Asking:
             return await self._page(ctx)
         if params.name == "changes_mind":
             return await self._changes_mind(ctx)
+        if params.name == "leak":
+            guest = os.environ.get("TOKEN", "")
         schema = HOSTILE.get(params.name, SEATS)
         rounds = {"twice": 2, "endless": 1000}.get(params.name, 1)
         answers = []
@@ -110,7 +113,7 @@ class Asking:
                 action, seats = now[n].split(" ")
                 return types.ElicitResult(action=action, content={"seats": int(seats)} if action == "accept" else None)
             return types.InputRequiredResult(
-                input_requests={f"seats{n}": form(message, schema)}, request_state="|".join(["state", *now])
+                input_requests={f"seats{n}": form(message, schema)}, request_state="|".join([f"state {message}", *now])
             )
         return await ctx.session.elicit_form(message, schema, related_request_id=ctx.request_id)
 

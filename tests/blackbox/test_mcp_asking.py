@@ -259,6 +259,36 @@ async def test_the_person_at_a_client_fills_in_the_form(hall: Hall):
     assert "> How many seats for Ada?" in asked[0].message
 
 
+async def test_a_secret_that_the_server_says_back_is_shown_and_kept_by_nobody(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+):
+    """SEC-25"""
+    monkeypatch.setenv("TOKEN_OF_ASK", "cnry-0123456789abcdef")
+    auth = {"type": "env", "name": "TOKEN", "secret": "env:TOKEN_OF_ASK"}
+    await hall.ex.connect("ask", connection="guest", auth=auth)
+    run = await hall.ex.run("await tools.ask.org.guest.leak({})")
+    (one,) = run.interactions
+    assert one["question"]["message"] == "How many seats for [secret]?"
+    assert not one["question"]["lasting"]
+    row = await hall.ex._parts.store.runs.interactions.get(one["id"])
+    assert "cnry" not in json.dumps(row)
+    # What could not be kept is still there in the call that is under way.
+    await until(lambda: run.run_id not in hall.ex._parts.runs._live)
+    assert (await hall.answer(run, content={"seats": 2})).result == "[secret]: accept 2"
+
+
+async def test_a_question_that_nobody_answers_in_time_is_told_to_the_server(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(hall.ex._parts.runs._patience.approvals, "_seconds", 0.1)
+    run = await hall.asked("book")
+    with anyio.fail_after(20):
+        assert (await hall.ex.wait_run(run.run_id)).result == "Ada: cancel None"
+    with pytest.raises(Conflict) as caught:
+        await hall.answer(run, content={"seats": 1})
+    assert caught.value.code == "approval_expired"
+
+
 async def test_a_server_that_ends_while_it_waits(hall: Hall):
     run = await hall.asked("leave")
     if hall.era == "newer":
