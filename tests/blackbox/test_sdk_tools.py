@@ -203,3 +203,62 @@ async def test_a_call_that_nobody_awaits_is_made_and_a_race_does_not_wait_for_it
     )
     assert (race.result, [call["outcome"] for call in race.calls]) == ("done", ["unknown"])
     assert made == [1, 2]
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError(), GeneratorExit()], ids=repr)
+@pytest.mark.parametrize("kind", ["plain", "async"])
+async def test_a_tool_that_raises_to_end_more_than_itself_fails_and_ends_nothing_else(
+    ex: Executor, error: BaseException, kind: str
+):
+    def plain(args: dict) -> None:
+        raise error
+
+    async def waits(args: dict) -> None:
+        raise error
+
+    ex.tool("s.org.main.ends", plain if kind == "plain" else waits, side_effect="read")
+    caught = "try { await tools.s.org.main.ends({}) } catch (e) { e.code }"
+    with anyio.fail_after(20):
+        assert (await ex.run(caught)).unwrap() == "internal"
+        with pytest.raises(ToolError, match="failed unexpectedly"):
+            await ex.call("s.org.main.ends")
+
+
+async def test_a_call_that_is_cancelled_cancels_its_tool(ex: Executor):
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def waits(args: dict) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    ex.tool("s.org.main.waits", waits, side_effect="read")
+    call = asyncio.create_task(ex.call("s.org.main.waits"))
+    with anyio.fail_after(20):
+        await begun.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await ended.wait()
+
+
+def shared() -> list:
+    value: list = [1]
+    for _ in range(40):
+        value = [value, value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "code"), [({"a": [{1: 2}]}, "internal"), (shared(), "too_large")], ids=["key", "shared"]
+)
+async def test_what_a_tool_returns_and_cannot_be_written_fails_its_call(ex: Executor, value: object, code: str):
+    ex.tool("s.org.main.odd", lambda args: value, side_effect="read")
+    assert (await ex.run("try { await tools.s.org.main.odd({}) } catch (e) { e.code }")).unwrap() == code
+
+
+async def test_what_cannot_be_called_is_no_tool(ex: Executor):
+    with pytest.raises(InvalidRequest, match="of type int cannot be called"):
+        ex.tool("s.org.main.five", 5)  # type: ignore[arg-type]
