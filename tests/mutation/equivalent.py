@@ -110,6 +110,19 @@ EQUIVALENT: Final = (
         MESSAGE,
     ),
     Known(
+        "executor/keys.py",
+        "if row is None or not same or not _SHAPE.fullmatch(presented):",
+        ("and",),
+        "a row is found by its digest, which is the same then: it is compared so that the time says nothing",
+    ),
+    Known("runtime/engine/sealed.py", "total = 0", ("1",), "a bound of hundreds of megabytes, less a byte"),
+    Known(
+        "runtime/engine/sealed.py",
+        "if not stat.S_ISREG(found.st_mode):",
+        ("(False)",),
+        "a folder cannot be read, and a pipe that is not waited for reads as nothing, which bears no MAC",
+    ),
+    Known(
         "runtime/engine/sealed.py",
         'fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")',
         ("9",),

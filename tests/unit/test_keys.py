@@ -11,7 +11,7 @@ import pytest
 from bridge.wire.errors import Conflict, InvalidRequest, NotFound, Unauthorized
 from executor.http.answers import TooManyRequests
 from executor.http.auth import BURST, Doorkeeper
-from executor.keys import REFRESH_S, USE_RECORDED_EVERY_S, Keyring
+from executor.keys import REFRESH_S, USE_RECORDED_EVERY_S, Access, Keyring
 from runtime.store.keys import Keys
 from runtime.store.sqlite import Database
 
@@ -214,3 +214,23 @@ async def test_keys_are_read_again_after_a_second_and_not_before() -> None:
         await keyring.find(b"exk_" + b"A" * 43)
         assert len(reads) == times
     await database.close()
+
+
+@pytest.mark.parametrize(
+    ("level", "permitted"),
+    [
+        ("full", "run read admin"),
+        ("run", "run"),
+        ("read", "read"),
+        ("admin", "read admin"),
+        ("Full", ""),
+        ("", ""),
+        ("none that there is", ""),
+    ],
+)
+def test_an_access_permits_what_it_is_for(level: str, permitted: str) -> None:
+    access = Access(level)
+    needs: tuple[Any, ...] = ("run", "read", "admin")
+    assert [need for need in needs if access.allows(need)] == permitted.split()
+    assert access.allows(*needs) == bool(permitted)
+    assert not access.allows()
