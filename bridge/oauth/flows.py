@@ -31,6 +31,8 @@ from catalog.origin import BadUrl, parse_url
 
 LIFE_S: Final = 600.0
 MAX_PENDING: Final = 256
+MAX_OWN: Final = 32
+"""Sign-ins of one principal under way, so that nobody keeps the others from theirs."""
 CALLBACK: Final = "/oauth/callback"
 BEGIN: Final = "/oauth/begin"
 DOCUMENT: Final = "/oauth/client.json"
@@ -116,12 +118,12 @@ class Flows:
             )
         hosted = redirect_uri is None
         redirect_uri = _loopback(redirect_uri) if redirect_uri is not None else self._own()
-        self._make_room()
+        self._make_room(principal)
         client_id, client_secret = await self._client(account, client, private, redirect_uri)
         state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(64)
         asked = tuple(dict.fromkeys((*client.scopes, *scopes)))
         url = _authorization_url(client, private, client_id, redirect_uri, state, verifier, asked)
-        self._make_room()
+        self._make_room(principal)
         expires = self._clock() + LIFE_S
         self._pending[_digest(state)] = Pending(
             account, principal, redirect_uri, hosted, state, verifier, asked, url, expires, client_id, client_secret
@@ -269,9 +271,10 @@ class Flows:
             )
         return self.origin + CALLBACK
 
-    def _make_room(self) -> None:
+    def _make_room(self, principal: str) -> None:
         self._expire()
-        if len(self._pending) >= MAX_PENDING:
+        own = sum(one.principal == principal for one in self._pending.values())
+        if len(self._pending) >= MAX_PENDING or own >= MAX_OWN:
             raise Overloaded("too many sign-ins are under way", retry_after_s=int(LIFE_S))
 
     def _expire(self) -> None:

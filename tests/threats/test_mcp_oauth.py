@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from bridge.oauth.flows import LIFE_S, MAX_PENDING, Callback
+from bridge.oauth.flows import LIFE_S, MAX_OWN, MAX_PENDING, Callback
 from bridge.wire.errors import ExecutorError, Forbidden, ImportFailed, InvalidRequest, NotFound, Overloaded, ToolError
 from tests.unit.authority import REDIRECT, SECRET, auth, authority, connected, signed_in, visit
 from tests.unit.upstream import call, redirect, response, toolbox
@@ -263,10 +263,14 @@ async def test_sign_ins_under_way_are_bounded_and_expire(monkeypatch: pytest.Mon
     """MCP-22: as far as a client can be flooded."""
     async with authority() as one, toolbox() as box:
         await connected(box, one)
-        for _ in range(MAX_PENDING):
-            await begun(box)
+        for key in range(MAX_PENDING // MAX_OWN):
+            for _ in range(MAX_OWN):
+                await begun(box, principal=f"key_{key}")
+            assert len(box.oauth.flows._pending) == (key + 1) * MAX_OWN
+            with pytest.raises(Overloaded):
+                await begun(box, principal=f"key_{key}")
         with pytest.raises(Overloaded):
-            await begun(box)
+            await begun(box, principal="another")
         monkeypatch.setattr(box.oauth.flows, "_clock", lambda: time.monotonic() + LIFE_S)
         await begun(box)
         assert len(box.oauth.flows._pending) == 1

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.wire.errors import ImportFailed, ToolError
-from catalog.kinds.graphql import documents, limits, operations, selections
+from catalog.kinds.graphql import answers, documents, limits, operations, selections
 from catalog.kinds.graphql.integration import GraphQL, head
-from catalog.model import Manifest, ToolSpec
+from catalog.model import Manifest, OutboundResponse, ToolSpec
 from catalog.validate import checker
 from tests.blackbox.graphql_tracker import SDL
 from tests.examples import examples
@@ -387,3 +387,10 @@ def test_whatever_the_schema_every_operation_that_is_made_is_valid(text: str) ->
     manifest = imported(text)
     assert problems(manifest) == []
     assert all(len(one.binding["selection"].split()) < 400 for one in manifest.tools)
+
+
+@pytest.mark.parametrize("body", [b'{"data": {}}', b'{"data": {"other": 1}}', b'{"data": {}, "errors": []}'])
+def test_an_answer_without_the_field_and_without_an_error_says_so(body: bytes) -> None:
+    answer = OutboundResponse(200, [("content-type", "application/json")], body, False)
+    with pytest.raises(ToolError, match="without the field that was asked for"):
+        answers.value(answer, "issue", "api.org.main")

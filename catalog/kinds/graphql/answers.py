@@ -136,7 +136,9 @@ def failure(errors: Sequence[dict[str, Any]], answer: OutboundResponse, connecti
     busy = bool(codes & _BUSY)
     return ToolError(
         "upstream_error",
-        f"The server answered with errors and no data{f': {said}' if said else '.'}",
+        f"The server answered with errors and no data{f': {said}' if said else '.'}"
+        if errors
+        else "The server answered without the field that was asked for, and without an error.",
         hint=_hint(codes, answer),
         details=details,
         status=status,

@@ -145,7 +145,7 @@ def _chosen(
     if not operations:
         raise TooMuch("it holds no operation")
     if name is None and len(operations) > 1:
-        told = ", ".join(str(one)[:80] for one in names[:10])
+        told = ", ".join((one or "one without a name")[:80] for one in names[:10])
         raise refused("operationName", f"the document has {len(operations)} operations: say which, of {told}")
     if name is None:
         return operations[0], fragments
