@@ -46,6 +46,8 @@ RESULTS: list[tuple[str, Any]] = [
     ("Promise.resolve(3)", 3),
     ("(async () => 4)()", 4),
     ("await 6", 6),
+    ("const f = (a = `4` / 2\n) => a; f()", 2),
+    ("const f = (a = `${/[/)]/.source}` + `${8}` / 2 / 2\n) => a; f()", "[/)]2"),
     ("const a = await Promise.all([1, Promise.resolve(2)]); a", [1, 2]),
     ("await Promise.reject(1).catch((x) => x + 1)", 2),
     ("({then(r) { r(7) }})", 7),
