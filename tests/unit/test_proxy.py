@@ -186,11 +186,11 @@ async def test_a_python_tools_value_nested_too_deeply_is_too_large() -> None:
     endless: list[Any] = []
     endless += [endless, endless]
     async with toolbox() as box:
-        for name, value in (("deep", deep), ("endless", endless)):
+        for name, value, why in (("deep", deep, "nested deeper than 100 levels"), ("endless", endless, "parts")):
             box.add_code_tool(f"demo.org.main.{name}", lambda args, value=value: value, side_effect="read")
             error = await failing(box, f"demo.org.main.{name}")
             assert error.code == "too_large"
-            assert "nested deeper than 100 levels" in error.message
+            assert why in error.message
         wide: Any = [[{"n": [n]}] for n in range(1_000)]
         box.add_code_tool("demo.org.main.wide", lambda args: wide, side_effect="read")
         assert (await call(box, "demo.org.main.wide")).value == wide
