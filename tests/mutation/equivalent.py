@@ -54,6 +54,12 @@ EQUIVALENT: Final = (
         "what is no answer is asked for again and again, and refused with the same words at the bound",
     ),
     Known("bridge/policy.py", "self.version = 0", ("1",), "the version is only compared with an earlier one"),
+    Known(
+        "bridge/policy.py",
+        'rule_id = "pol_" + secrets.token_hex(8)',
+        ("9",),
+        "an id that nobody has twice is none with a byte more",
+    ),
     Known("bridge/policy.py", "self.version += 1", ("2",), "the version is only compared with an earlier one"),
     Known(
         "bridge/policy.py",

@@ -151,6 +151,16 @@ async def test_what_breaks_off_or_is_not_http_is_the_servers_fault(parts: tuple[
     assert (error.code, error.retryable) == ("upstream_error", False)
 
 
+@pytest.mark.parametrize("begun", [b"zz", b"-1", b"1" * 21, b"3\r\nabcx", b"%x\r\n" % (http1.MAX_CHUNK + 1)])
+async def test_what_can_no_longer_become_a_chunk_is_not_waited_for(begun: bytes) -> None:
+    """SSRF-44: nothing more is read, which could be for ever."""
+    over = connection(OK + b"transfer-encoding: chunked\r\n\r\n" + begun, b"more")
+    with pytest.raises(ToolError) as caught:
+        await exchange(over)
+    assert caught.value.code == "upstream_error"
+    assert over._stream._parts == [b"more"]  # type: ignore[attr-defined]
+
+
 async def test_a_chunk_as_large_as_a_chunk_may_be_is_waited_for() -> None:
     parts = (OK + b"transfer-encoding: chunked\r\n\r\n" + b"%x\r\n" % http1.MAX_CHUNK, b"x" * 60, b"x" * 60)
     assert (await refused(*parts)).code == "too_large"
