@@ -140,6 +140,12 @@ const categoryOf = (type, tag, whole, fraction, exponent = 0) => {
   return "other";
 };
 
+// The tag as far as there are rules for it.
+const ruledTag = (tag) => {
+  const { cardinal } = worldOf("plurals");
+  for (let one = tag; one; one = one.slice(0, Math.max(one.lastIndexOf("-"), 0))) if (cardinal[one]) return one;
+  return tag;
+};
 class PluralRules {
   #o;
   #data;
@@ -149,7 +155,7 @@ class PluralRules {
     this.#data = found.data;
     const type = chosen(given.type, ["cardinal", "ordinal"], "type", "cardinal");
     const notation = chosen(given.notation, ["standard", "compact", "scientific", "engineering"], "notation", "standard");
-    this.#o = { locale: found.locale, type, ...digitOptions(given, 0, 3, notation === "compact") };
+    this.#o = { locale: ruledTag(found.locale), type, ...digitOptions(given, 0, 3, notation === "compact") };
   }
   select(value) {
     const number = Number(value);

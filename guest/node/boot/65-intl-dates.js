@@ -76,7 +76,7 @@ class DateTimeFormat {
     const usual = hourCycleOf(found);
     const half = usual === "h12" || usual === "h11";
     const fromTag = hour12 === undefined ? setting(found, "hc", hourCycle, (one) => one in HOUR_LETTERS) : undefined;
-    const cycle = hour12 === undefined ? fromTag ?? usual : hour12 ? (half ? usual : regionOf(found) === "JP" ? "h11" : "h12") : half ? "h23" : usual;
+    const cycle = hour12 === undefined ? fromTag ?? usual : hour12 ? (half ? usual : "h12") : half ? "h23" : usual;
     const { dateStyle, timeStyle } = given;
     for (const [name, value] of [["dateStyle", dateStyle], ["timeStyle", timeStyle]]) chosen(value, ["full", "long", "medium", "short"], name);
     const styled = dateStyle !== undefined || timeStyle !== undefined;

@@ -58,11 +58,12 @@ const orderOf = memo((data) => {
     }
   }
   const script = OWN_SCRIPTS[maximized(tagParts(data)).script];
-  return { letters, own: script && new RegExp(`\\p{Script=${script}}`, "u") };
+  const language = data.split("-")[0];
+  return { letters, lower: language === "tr" || language === "az" ? (text) => lowerIn(language, text) : (text) => text.toLowerCase(), own: script && new RegExp(`\\p{Script=${script}}`, "u") };
 });
 
 // A text as [primaries, accents, cases], each a list with one entry for a letter; a number is one letter when `numeric`.
-const keyOf = (text, o, { letters, own }) => {
+const keyOf = (text, o, { letters, lower, own }) => {
   const [primaries, accents, cases] = [[], [], []];
   const add = (primary, accent, upper) => {
     primaries.push(primary);
@@ -82,18 +83,18 @@ const keyOf = (text, o, { letters, own }) => {
       let found;
       for (let length = 3; length > 0 && !found; length--) {
         const piece = whole.slice(at, at + length);
-        const known = letters.get(piece.toLowerCase());
+        const known = letters.get(lower(piece));
         if (known && piece.length === length) found = [piece, known];
       }
       if (found) {
-        add(found[1][0], found[1][1], found[0][0] === found[0][0].toLowerCase() ? 0 : 1);
+        add(found[1][0], found[1][1], found[0][0] === lower(found[0][0]) ? 0 : 1);
         at += found[0].length;
         continue;
       }
     }
     at += c.length;
-    const upper = c !== c.toLowerCase() ? 1 : /[\u30a1-\u30f6]/.test(c) ? 2 : 0;
-    c = c.toLowerCase();
+    const upper = c !== lower(c) ? 1 : /[\u30a1-\u30f6]/.test(c) ? 2 : 0;
+    c = lower(c);
     if (c in EXPANDED) {
       [...EXPANDED[c]].forEach((one) => add(plainWeight(one), c === "ς" ? "" : accentOf("\u0338"), upper));
       continue;
