@@ -26,7 +26,9 @@ def test_a_locale_without_symbols_of_its_native_digits_has_those_of_its_others()
     symbols = {"decimal": ",", "group": "."}
     formats = {"standard": "#,##0.###", "accounting": "¤0"}
     own = {
-        "defaultNumberingSystem": "latn", "otherNumberingSystems": {"native": "beng"}, "minimumGroupingDigits": "1",
+        "defaultNumberingSystem": "latn",
+        "otherNumberingSystems": {"native": "beng"},
+        "minimumGroupingDigits": "1",
         "symbols-numberSystem-latn": symbols,
         **{f"{kind}Formats-numberSystem-latn": formats for kind in ("decimal", "percent", "scientific", "currency")},
         "miscPatterns-numberSystem-latn": {"range": "{0}–{1}", "approximately": "~{0}"},
