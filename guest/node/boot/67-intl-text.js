@@ -59,7 +59,7 @@ const orderOf = memo((data) => {
   }
   const script = OWN_SCRIPTS[maximized(tagParts(data)).script];
   const language = data.split("-")[0];
-  return { letters, lower: language === "tr" || language === "az" ? (text) => lowerIn(language, text) : (text) => text.toLowerCase(), own: script && new RegExp(`\\p{Script=${script}}`, "u") };
+  return { letters, backwards: data === "fr-CA", lower: language === "tr" || language === "az" ? (text) => lowerIn(language, text) : (text) => text.toLowerCase(), own: script && new RegExp(`\\p{Script=${script}}`, "u") };
 });
 
 // A text as [primaries, accents, cases], each a list with one entry for a letter; a number is one letter when `numeric`.
@@ -163,6 +163,8 @@ const compareWith = (o, order) => (a, b) => {
   const byLetters = firstOf(first[0], second[0], between);
   if (byLetters || o.sensitivity === "base") return byLetters;
   if (o.sensitivity !== "case") {
+    // in Canadian French the last difference of accents counts first
+    if (order.backwards) [first[1], second[1]].forEach((accents) => accents.reverse());
     const byAccents = firstOf(first[1], second[1], (p, q) => (p < q ? -1 : p > q ? 1 : 0));
     if (byAccents || o.sensitivity === "accent") return byAccents;
   }

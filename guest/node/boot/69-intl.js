@@ -17,27 +17,34 @@ hidden(Intl, "supportedValuesOf", (kind) => {
 hidden(Intl, Symbol.toStringTag, "Intl");
 provide({ Intl });
 
-const localDate = (wanted, defaults) => function (locales, options) {
-  if (Number.isNaN(this.getTime())) return "Invalid Date";
-  return new DateTimeFormat(locales, options, wanted, defaults).format(this);
+// A formatter for each call, or the one that there was for the same locale when nothing else is asked for.
+const reused = (make) => {
+  const usual = memo((locale) => make(locale, undefined));
+  return (locales, options) => (options === undefined && (locales === undefined || typeof locales === "string") ? usual(locales) : make(locales, options));
 };
+const localDate = (wanted, defaults) => {
+  const formatFor = reused((locales, options) => new DateTimeFormat(locales, options, wanted, defaults));
+  return function (locales, options) {
+    return Number.isNaN(this.getTime()) ? "Invalid Date" : formatFor(locales, options).format(this);
+  };
+};
+const numberFor = reused((locales, options) => new NumberFormat(locales, options));
+const orderFor = reused((locales, options) => new Collator(locales, options));
 hidden(Date.prototype, "toLocaleString", localDate("any", "all"));
 hidden(Date.prototype, "toLocaleDateString", localDate("date", "date"));
 hidden(Date.prototype, "toLocaleTimeString", localDate("time", "time"));
-hidden(Number.prototype, "toLocaleString", function toLocaleString(locales, options) { return new NumberFormat(locales, options).format(this.valueOf()); });
-hidden(BigInt.prototype, "toLocaleString", function toLocaleString(locales, options) { return new NumberFormat(locales, options).format(this.valueOf()); });
+hidden(Number.prototype, "toLocaleString", function toLocaleString(locales, options) { return numberFor(locales, options).format(this.valueOf()); });
+hidden(BigInt.prototype, "toLocaleString", function toLocaleString(locales, options) { return numberFor(locales, options).format(this.valueOf()); });
 hidden(Array.prototype, "toLocaleString", function toLocaleString(locales, options) {
   return Array.from(this, (one) => (one === undefined || one === null ? "" : `${one.toLocaleString(locales, options)}`)).join(",");
 });
-const usualOrder = new Collator().compare;
-hidden(String.prototype, "localeCompare", function localeCompare(other, locales, options) {
-  const compare = locales === undefined && options === undefined ? usualOrder : new Collator(locales, options).compare;
-  return compare(String(this), `${other}`);
-});
+hidden(String.prototype, "localeCompare", function localeCompare(other, locales, options) { return orderFor(locales, options).compare(String(this), `${other}`); });
 const languageOf = (locales) => tagParts(canonical(locales)[0] ?? DEFAULT_LOCALE).language;
 hidden(String.prototype, "toLocaleUpperCase", function toLocaleUpperCase(locales) { return upperIn(languageOf(locales), String(this)); });
 hidden(String.prototype, "toLocaleLowerCase", function toLocaleLowerCase(locales) { return lowerIn(languageOf(locales), String(this)); });
 
 // What most packages ask for is looked up already.
 new NumberFormat(undefined, { style: "currency", currency: "USD" }).format(1234.5);
+(0).toLocaleString();
+"".localeCompare("");
 for (const format of [Date.prototype.toLocaleString, Date.prototype.toLocaleDateString]) format.call(new Date(0));
