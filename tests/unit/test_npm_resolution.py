@@ -36,6 +36,9 @@ def test_edge_conditions_come_before_node_and_never_the_browser() -> None:
     exports = {"browser": "./b.js", "node": "./n.js", "workerd": "./w.js", "default": "./d.js"}
     files = {"b.js": "", "n.js": "", "w.js": "", "d.js": ""}
     assert resolver(package("tool", files, exports=exports)).resolve("x", "tool", "import").endswith("w.js")
+    rest = {"node": {"import": "./n.js"}, "default": {"import": "./browser.js"}}
+    named = files | {"browser.js": ""}
+    assert resolver(package("tool", named, exports=rest)).resolve("x", "tool", "import").endswith("n.js")
     only = {"browser": "./b.js", "node": "./n.js"}
     assert resolver(package("tool", files, exports=only)).resolve("x", "tool", "import").endswith("n.js")
 

@@ -21,7 +21,7 @@ CONDITIONS: Final[dict[Kind, tuple[str, ...]]] = {
     "require": ("require", "workerd", "worker", "edge-light", "default"),
 }
 """Those of edge runtimes, which have the Web's APIs and no files, as an isolate; never `browser`, where packages expect
-a document. `node` is tried where these lead nowhere."""
+a document. `node` is tried where these lead nowhere, and before a `default` that is called the build for browsers."""
 
 _ENDINGS: Final = ("", ".js", ".json", ".node", ".cjs", ".mjs")
 _INDEXES: Final = ("index.js", "index.json", "index.node", "index.cjs", "index.mjs")
@@ -135,6 +135,8 @@ class Resolver:
         options: list[Any] = []
         if isinstance(target, dict):
             options = [value for key, value in target.items() if key in conditions]
+            if "node" in target and "browser" in str(target.get("default")):
+                options.insert(max(len(options) - 1, 0), target["node"])
         elif isinstance(target, list):
             options = target
         for option in options:
