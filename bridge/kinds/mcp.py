@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, Final
 
+import anyio
 import anyio.to_thread
 
 from bridge.adding import Given
@@ -28,6 +29,8 @@ from catalog.oauth import OAuthClient
 from catalog.registry import Installed
 
 MAX_SAID: Final = 800
+OTHERS_S: Final = 20.0
+"""For all accounts but the one that describes the server, when it is read again."""
 BY: Final = "by"
 """In the configuration: the account that the server described its tools to."""
 
@@ -186,12 +189,13 @@ class Upstreams(Kind):
 
     async def refreshed(self, installed: Installed) -> None:
         """Ask for the other accounts too. One that cannot be asked stays as it is, and is asked when it is used."""
-        for account in list(installed.connections.values()):
-            if _describes(installed, account) or await self.means.oauth.diagnostics(account):
-                continue
-            upstream = Upstream(installed.name, installed.config, account, describes=False)
-            with contextlib.suppress(ToolError):
-                await self._note(installed, account, await self._servers.offered(upstream, anew=True))
+        with anyio.move_on_after(OTHERS_S):
+            for account in list(installed.connections.values()):
+                if _describes(installed, account) or await self.means.oauth.diagnostics(account):
+                    continue
+                upstream = Upstream(installed.name, installed.config, account, describes=False)
+                with contextlib.suppress(ToolError):
+                    await self._note(installed, account, await self._servers.offered(upstream, anew=True))
 
     async def let_go(self, integration: str, scope: str | None = None, connection: str | None = None) -> None:
         await self._servers.drop(integration, scope, connection)
