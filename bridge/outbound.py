@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 import anyio
@@ -16,6 +16,7 @@ from bridge.client import Answer, Client, Opened
 from bridge.egress import Gate, Grant, denied
 from bridge.oauth.accounts import OAuth
 from bridge.placement import Credential, place
+from bridge.scrub import Scrubber
 from bridge.secrets.ports import Secret, SecretMissing, SecretUnavailable
 from bridge.secrets.providers import Providers
 from bridge.wire.errors import ConfigError, ToolError
@@ -152,10 +153,11 @@ class Passage:
                     sent_url, sent_headers = place(url, headers, credentials, self._connection.label)
                     answer = await self._patient(request.method, sent_url, sent_headers, body)
             if answer.status not in REDIRECTS or request.method not in FOLLOWED or not request.follow:
+                kept, data = self.masked(answer.status, answer.headers, answer.body)
                 return OutboundResponse(
                     answer.status,
-                    answer.headers,
-                    answer.body,
+                    kept,
+                    data,
                     bool(credentials),
                     url,
                     answer.reason,
@@ -164,6 +166,18 @@ class Passage:
                 )
             url = self._next(url, answer, seen)
         raise ToolError("upstream_error", f"{request.url.origin} redirects more than {MAX_REDIRECTS} times.")
+
+    def masked(
+        self, status: int, headers: Sequence[tuple[str, str]], body: bytes
+    ) -> tuple[Sequence[tuple[str, str]], bytes]:
+        """Headers and body without the secrets that were sent, before anything is cut out of them: half a secret at the
+        end of what is shown would be found by nobody any more."""
+        revealed = [secret.reveal() for secret in self.revealed.values()]
+        if status < 300:
+            # Whatever is kept of the headers is masked with the value, and digits may be part of a number.
+            return headers, Scrubber(one for one in revealed if not one.isdigit()).data(body)
+        scrubber = Scrubber(revealed)
+        return [(name, scrubber.text(value)) for name, value in headers], scrubber.data(body)
 
     def _check_size(self, size: int) -> None:
         if size > self.body_limit:

@@ -110,7 +110,8 @@ class Gated(httpx2.AsyncBaseTransport):
         if opened.status == 404 and request.headers.get(SESSION):
             raise Lost("upstream_unreachable", f"{self._label} has forgotten the session.", status=404)
         remedy = passage.remedy(opened)
-        answer = OutboundResponse(opened.status, opened.headers, data, passage.credentialed, remedy=remedy)
+        headers, data = passage.masked(opened.status, opened.headers, data)
+        answer = OutboundResponse(opened.status, headers, data, passage.credentialed, remedy=remedy)
         raise payload.failure(answer, connection=self._label)
 
     def _failed(self, request: httpx2.Request, asked: Any, error: ToolError) -> httpx2.Response:

@@ -130,7 +130,8 @@ class Servers:
                 passage.revealed.update(session.revealed)
             if result.get("isError") is True and _MISSING.search(str(result.get("content"))[:1000]):
                 await self._check_there(upstream, session, name)
-            return result
+            # Of what went wrong the beginning is shown, and half a secret at its end would be found by nobody.
+            return session.scrubber().value(result) if result.get("isError") is True else result
         raise ToolError("upstream_unreachable", f"{upstream.name} does not keep a session.")
 
     async def listing(self, upstream: Upstream) -> Listed:

@@ -26,6 +26,7 @@ from bridge.mcp.errors import (
 )
 from bridge.mcp.greeting import OLDER, greet
 from bridge.mcp.talks import Refusal, Talks
+from bridge.scrub import Scrubber
 from bridge.secrets.ports import Secret
 from bridge.wire.errors import ToolError
 from catalog.kinds.mcp.texts import cleaned
@@ -109,6 +110,10 @@ class Session:
     @property
     def revealed(self) -> dict[str, Secret]:
         return self._link.revealed
+
+    def scrubber(self) -> Scrubber:
+        """What masks the secrets that were given to the server."""
+        return Scrubber(secret.reveal() for secret in self._link.revealed.values())
 
     @property
     def said(self) -> str:
@@ -380,6 +385,8 @@ class Session:
             # An answer that was lost on its way says nothing about the session.
             self.ended = self.ended or self._link.local
             return self._over()
+        # Before it is cut, so that no half of a secret stands at its end.
+        error.error.message = self.scrubber().text(error.error.message)
         return refusal(error, self._label)
 
     def _is_over(self, error: MCPError) -> bool:

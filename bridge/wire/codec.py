@@ -151,11 +151,26 @@ def check(value: Any, *, json: bool = False) -> None:
         elif kind is bytes:
             continue
         elif kind is list or kind is tuple:
-            stack.extend((item, f"{path}[{index}]", depth + 1) for index, item in enumerate(part))
+            for index, item in enumerate(part):
+                if depth == MAX_DEPTH or not _plain(item, json):
+                    stack.append((item, f"{path}[{index}]", depth + 1))
         elif kind is dict:
             for key, item in part.items():
                 if type(key) is not str:
                     raise Unserializable(f"a map key of type {type(key).__name__}", path=path)
-                stack.append((item, f"{path}.{key}", depth + 1))
+                if depth == MAX_DEPTH or not _plain(item, json):
+                    stack.append((item, f"{path}.{key}", depth + 1))
         else:
             raise Unserializable(f"a value of type {kind.__name__}", path=path)
+
+
+def _plain(part: Any, json: bool) -> bool:
+    """Whether `part` can cross for certain: most parts, which therefore need no path of their own."""
+    kind = type(part)
+    if kind is int:
+        return bool(INT_MIN <= part <= INT_MAX)
+    if kind is str:
+        return bool(part.isascii())
+    if kind is float:
+        return not json or math.isfinite(part)
+    return kind is bool or part is None or kind is bytes

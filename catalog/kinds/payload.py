@@ -16,6 +16,8 @@ from catalog.patience import retry_after_ms
 MAX_TEXT: Final = 1000
 """Characters of an upstream's own error text that are passed on in the message; the whole body is in `details`."""
 MAX_DETAIL: Final = 16 * 1024
+MAX_SAID: Final = 256 * 1024
+"""Bytes of a refusal up to which it is read as the value that it says to be."""
 KEPT_HEADERS: Final = 100
 
 _TEXTS: Final = (
@@ -31,7 +33,9 @@ _TEXTS: Final = (
     "title",
 )
 _NESTED: Final = ("error", "errors", "fault", "faultstring", "detail", "data", "status", "Error")
-_MARKUP: Final = re.compile(r"(?is)<(title|message|faultstring|h1)\b[^>]{0,200}>(?:<!\[CDATA\[)?\s*([^<\]]{1,2000})")
+_MARKUP: Final = re.compile(
+    r"(?is)<(title|message|faultstring|h1)\b[^>]{0,200}>(?:<!\[CDATA\[)?\s*((?:[^<\]]|\](?!\]>)){1,2000})"
+)
 
 
 def http_facts(response: OutboundResponse) -> dict[str, Any]:
@@ -97,6 +101,8 @@ def _throttled(response: OutboundResponse) -> bool:
 
 def _said(response: OutboundResponse) -> Any:
     """The body of a refusal: as the value that it says to be, and as text where it is not; None when it is empty."""
+    if len(response.body) > MAX_SAID:
+        return text_of(response.body[:MAX_SAID], media_of(response)[1])
     try:
         body = value_of(response)
     except ToolError:

@@ -15,7 +15,21 @@ from typing import Any
 
 ANY = {"type": "object"}
 READ = {"readOnlyHint": True}
-NAMES = ("abandon", "away", "echo", "fail", "headers", "huge", "nan", "never", "parts", "retired", "slow", "sse")
+NAMES = (
+    "abandon",
+    "away",
+    "echo",
+    "fail",
+    "headers",
+    "huge",
+    "nan",
+    "never",
+    "parts",
+    "retired",
+    "says",
+    "slow",
+    "sse",
+)
 
 
 class Rogue:
@@ -158,6 +172,13 @@ class Rogue:
             _result(writer, id, {"content": [None] * 10_001})
         elif name == "nan":
             _result(writer, id, {"content": [], "structuredContent": {"rows": [1, float("nan")]}})
+        elif name == "says":
+            text = "p" * args["before"] + headers.get("authorization", "") + "q" * 100
+            if args["how"] == "error":
+                error = {"code": -32000, "message": text}
+                _plain(writer, 200, {"jsonrpc": "2.0", "id": id, "error": error})
+            else:
+                _result(writer, id, {"content": [{"type": "text", "text": text}], "isError": True})
         elif name == "sse":
             other = json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": 7}})
             _events(writer, [": hello\n\n", f"data: {other}\n\n", f"event: message\ndata: {answer}\n\n"])

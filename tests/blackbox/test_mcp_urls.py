@@ -246,3 +246,16 @@ async def test_a_server_that_lists_more_tools_than_there_may_be_is_refused(ex: E
     rogue.tools = [{"name": f"t{at}"} for at in range(10_001)]
     with pytest.raises(ImportFailed, match="more than 10000 tools"):
         await add(ex, rogue.url)
+
+
+@pytest.mark.parametrize("how", ["error", "result"])
+async def test_no_half_of_a_secret_stands_where_what_a_server_says_is_cut(
+    ex: Executor, rogue: Rogue, monkeypatch: pytest.MonkeyPatch, how: str
+):
+    monkeypatch.setenv("FAR_TOKEN", TOKEN)
+    rogue.token = TOKEN
+    await add(ex, rogue.url, auth="bearer", secret="env:FAR_TOKEN")
+    for cut in (1000, 16 * 1024):
+        for shown in range(0, 30, 4):
+            told = str((await failed(ex, "says", how=how, before=cut - shown)).as_dict())
+            assert not any(TOKEN[at : at + 8] in told for at in range(len(TOKEN) - 7))

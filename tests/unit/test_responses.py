@@ -370,3 +370,31 @@ async def test_an_error_page_shows_no_secret(monkeypatch: pytest.MonkeyPatch) ->
         error = await refused(box)
     assert error.message.endswith(": key [secret] is bad")
     assert "cnry_" not in str(error.as_dict())
+
+
+@pytest.mark.parametrize("media", ["text/plain", "text/html", "application/json", "application/octet-stream"])
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize("cut", [500, 1000, 4096, 16 * 1024])
+async def test_no_half_of_a_secret_stands_where_an_answer_is_cut(
+    monkeypatch: pytest.MonkeyPatch, media: str, status: int, cut: int
+) -> None:
+    """A script that may choose what stands before an echoed credential would read it piece by piece."""
+    secret = "cnry_0123456789abcdef0123456789abcdef"
+    monkeypatch.setenv("WEB_KEY", secret)
+    async with upstream() as server, toolbox() as box:
+        await box.add_http(
+            "web",
+            [server.base],
+            allow_private=["127.0.0.1"],
+            auth={"type": "header", "name": "x-key"},
+            secret="env:WEB_KEY",
+        )
+        for shown in range(0, 37, 6):
+            text = "p" * (cut - shown) + secret + "q" * 100
+            headers = {"content-type": media, "location": text, "x-request-id": text}
+            server.answers["/x"] = response(text.encode(), status=status, headers=headers)
+            try:
+                told = str((await get(box)).value)
+            except ToolError as e:
+                told = str(e.as_dict())
+            assert not any(secret[at : at + 6] in told for at in range(len(secret) - 5))
