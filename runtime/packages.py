@@ -17,7 +17,7 @@ from bridge.calls import CallContext, CallJournal
 from bridge.proxy import ToolProxy
 from bridge.wire import codec, frames
 from bridge.wire.errors import FrameError, InvalidRequest, Overloaded, Unserializable
-from catalog.kinds.npm.bundle import Bundle, PackageSource, TooLarge
+from catalog.kinds.npm.bundle import RULES, Bundle, PackageSource, TooLarge
 from catalog.kinds.npm.resolution import Unresolved
 from runtime import values
 from runtime.budgets import STORED_RESULT_BYTES, Budgets, limit_of
@@ -191,7 +191,7 @@ class Packages:
 
     def _key(self, package: PackageSource) -> str:
         """Of everything that decides what a loaded package is in memory."""
-        parts = [package.digest, package.specifier, self._dispatcher.image(NODE)]
+        parts = [RULES, package.digest, package.specifier, self._dispatcher.image(NODE)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 

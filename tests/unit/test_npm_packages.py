@@ -77,6 +77,29 @@ def test_an_es_module_uses_a_commonjs_one_and_json(execute: Execute) -> None:
     assert execute(esm(source, dep), params={"a": 1, "b": 2}).unwrap() == [4, 7, "function"]
 
 
+def test_a_module_reads_the_texts_that_it_names_beside_it(execute: Execute) -> None:
+    dep = package(
+        "dep",
+        {
+            "lib/index.js": """const fs = require("fs"), path = require("path");
+              exports.style = fs.readFileSync(path.resolve(__dirname, "../data/style.css"), { encoding: "utf-8" });
+              exports.there = [fs.existsSync(path.join(__dirname, "words.txt")), fs.existsSync(__filename + ".txt")];
+            """,
+            "data/style.css": "p { color: red }",
+            "lib/words.txt": "é",
+            "lib/index.js.txt": "not named",
+        },
+        main="lib/index.js",
+    )
+    source = """
+      import { readFileSync } from "node:fs";
+      import dep from "dep";
+      const text = readFileSync(new URL("./template.html", import.meta.url), "utf8");
+      export const tool = { execute: () => [dep.style, dep.there, text] };"""
+    made = esm(source, dep, **{"template.html": "<p>hi</p>", "secret.html": "not named"})
+    assert execute(made).unwrap() == ["p { color: red }", [True, False], "<p>hi</p>"]
+
+
 def test_a_commonjs_module_requires_an_es_module(execute: Execute) -> None:
     dep = package(
         "dep", {"index.js": "export default class A {}; export const b = 2;"}, type="module", exports="./index.js"

@@ -10,6 +10,8 @@ from catalog.kinds.npm.resolution import Kind, Resolver, Unresolved
 from catalog.kinds.npm.sources import Asked, asked, format_of
 from catalog.kinds.npm.tree import PackageTree
 
+RULES: Final = 2
+"""Of how a bundle is made. What was loaded from bundles by other rules is loaded again."""
 MAX_MODULES: Final = 20_000
 MAX_BYTES: Final = 48 * 1024 * 1024
 """Of the sources of one bundle, together. What a run's memory allows is usually less."""
@@ -105,6 +107,20 @@ class _Reach:
         }
         self._waiting += [id[1:] for id in (*requires.values(), *reversed(imports.values())) if id.startswith("/")]
         self._pick(path, wants)
+        for place in wants.texts:
+            self._text(_folder(path, place)[:-1])
+
+    def _text(self, path: str) -> None:
+        """Take along a file that is read, not loaded."""
+        data = self._files.get(path)
+        if data is None or f"/{path}" in self._modules:
+            return
+        if path.endswith(".json"):
+            self._waiting.append(path)
+            return
+        self._bytes += len(data)
+        nothing: dict[str, Any] = {"imports": {}, "requires": {}, "statics": []}
+        self._modules[f"/{path}"] = {"format": "text", "source": data.decode("utf-8", "replace")} | nothing
 
     def _table(self, path: str, specifiers: tuple[str, ...], kind: Kind) -> dict[str, str]:
         found: dict[str, str] = {}

@@ -21,6 +21,10 @@ _REQUIRE: Final = re.compile(r"(?<![\w$])[\w$]{0,40}[rR]equire[\w$]{0,40}(?:\.re
 _COMPUTED: Final = re.compile(
     r"(?<![\w$])(?:require|import)\s{0,20}\(\s{0,50}[\"'`](\.{1,2}/[^\"'`\n$\\]{0,200}/)(?:[\"']\s{0,20}\+|\$\{)"
 )
+_PLACED: Final = re.compile(r"(?<![\w$])(?:__dirname|import\.meta)(?![\w$])")
+_DATA: Final = re.compile(
+    r"[\"'`]([\w./@-]{1,200}\.(?:css|csv|ejs|graphql|hbs|html|json|pem|proto|svg|tpl|txt|wsdl|xml|xsd|ya?ml))[\"'`]"
+)
 _ES_MODULE: Final = re.compile(
     r"(?:^|[;}])\s{0,200}(?:import\s{0,20}[\w${*\"']|export\s{0,20}(?:default\b|const\b|let\b|var\b|function\b|class\b"
     r"|async\b|\{|\*))",
@@ -30,15 +34,17 @@ _COMMONJS: Final = re.compile(r"(?<![\w$.])module\.exports\b|(?<![\w$.])exports\
 
 
 class Asked(NamedTuple):
-    """What a file asks for: by static imports, by `import()`, by `require`, and folders from which it picks."""
+    """What a file asks for: by static imports, by `import()`, by `require`, folders from which it picks, and, where it
+    asks in which folder it is, paths of texts that it may read there."""
 
     statics: tuple[str, ...]
     dynamics: tuple[str, ...]
     requires: tuple[str, ...]
     folders: tuple[str, ...]
+    texts: tuple[str, ...]
 
 
-_NOTHING: Final = Asked((), (), (), ())
+_NOTHING: Final = Asked((), (), (), (), ())
 
 
 def format_of(path: str, text: str, manifest: dict[str, Any]) -> Format:
@@ -61,7 +67,11 @@ def asked(text: str, form: Format) -> Asked:
         return _NOTHING
     statics = _STATIC.findall(text) if form == "esm" else []
     return Asked(
-        _once(statics), _once(_DYNAMIC.findall(text)), _once(_REQUIRE.findall(text)), _once(_COMPUTED.findall(text))
+        _once(statics),
+        _once(_DYNAMIC.findall(text)),
+        _once(_REQUIRE.findall(text)),
+        _once(_COMPUTED.findall(text)),
+        _once(_DATA.findall(text)) if _PLACED.search(text) else (),
     )
 
 
