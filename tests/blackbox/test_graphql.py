@@ -171,7 +171,7 @@ async def test_a_mutation_waits_for_a_person_and_a_query_does_not(executor: Exec
         (JSONResponse([{"data": {}}]), "upstream_error", "not a GraphQL response"),
         (JSONResponse({"message": "moved"}), "upstream_error", "not a GraphQL response"),
         (JSONResponse({"data": None}), "upstream_error", "not a GraphQL response"),
-        (JSONResponse({"data": {}}), "upstream_error", "no data"),
+        (JSONResponse({"data": {}}), "upstream_error", "without the field"),
         (JSONResponse({"data": "x", "errors": []}), "upstream_error", "not a GraphQL response"),
         (JSONResponse({"errors": "all"}, 400), "upstream_error", "answered 400"),
         (JSONResponse({"errors": [{"message": "wait", "type": "RATE_LIMITED"}]}), "upstream_error", "wait"),
