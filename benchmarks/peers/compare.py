@@ -17,7 +17,7 @@ from rich.table import Table
 from benchmarks.machine import facts
 from benchmarks.measure import spread
 from benchmarks.peers import ALL, Peer
-from benchmarks.peers.asked import LIMIT_S, SPEED_S, ask, words
+from benchmarks.peers.asked import LIMIT_S, SPEED_S, START_S, ask, words
 from benchmarks.peers.install import Missing, install
 
 SPEED: Final = {
@@ -85,7 +85,7 @@ class Comparison:
         progress(f"limits: {peer.name}")
         for probe in wanted:
             if self._left() > 0:
-                row["limits"][probe] = _limit(ask(peer, probe, 1, LIMIT_S, ready=self._ready()))
+                row["limits"][probe] = _limit(ask(peer, probe, 1, LIMIT_S, ready=START_S))
             else:
                 row["failed"][probe] = OUT_OF_TIME
         keep(self._told())
@@ -108,7 +108,7 @@ class Comparison:
             if probe not in row["samples"]:
                 row["failed"][probe] = OUT_OF_TIME
             return
-        answer = ask(peer, probe, self._samples, SPEED_S, ready=self._ready())
+        answer = ask(peer, probe, self._samples, SPEED_S, ready=START_S)
         taken = answer.get("ms") or answer.get("us")
         if taken:
             row["samples"].setdefault(probe, []).extend(taken)
@@ -118,9 +118,6 @@ class Comparison:
 
     def _left(self) -> float:
         return self._until - time.monotonic()
-
-    def _ready(self) -> float:
-        return max(5.0, min(60.0, self._left()))
 
     def _told(self) -> dict[str, Any]:
         """The results so far, with their medians."""

@@ -67,6 +67,8 @@ EQUIVALENT: Final = (
         ("41",),
         MESSAGE,
     ),
+    Known("bridge/policy.py", "if not view.lenses:", ("(False)",), FASTER),
+    Known("bridge/wire/codec.py", "if parsed or data is not None:", ("and",), FASTER),
     Known("bridge/policy.py", "if view.lenses:", ("(True)",), FASTER),
     Known(
         "bridge/wire/codec.py",

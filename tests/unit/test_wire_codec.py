@@ -187,3 +187,26 @@ def test_depth_is_the_same_however_it_is_counted(levels: int) -> None:
     assert codec.too_deep(value, parsed=True) is deep
     if levels <= codec.MAX_DEPTH:
         assert codec.too_deep(value, codec.encode(value)) is deep
+
+
+def test_a_part_that_stands_in_many_places_is_looked_at_once() -> None:
+    """Looked at in each of its places, this would not return."""
+    value: Any = [1]
+    for _ in range(60):
+        value = [value, value]
+    assert not codec.too_deep(value)
+    for _ in range(60):
+        value = {"a": value, "b": value}
+    assert codec.too_deep(value)
+
+
+@pytest.mark.parametrize("levels", [codec.MAX_DEPTH, codec.MAX_DEPTH + 1])
+def test_what_is_nested_to_the_limit_exactly_is_written(levels: int) -> None:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    if levels > codec.MAX_DEPTH:
+        with pytest.raises(Unserializable, match="deeper"):
+            codec.encode(value)
+    else:
+        assert codec.encode(value) == b"\x91" * levels + b"\x01"

@@ -5,6 +5,7 @@ export const WALL_MS = 1000;
 export const MEMORY = 64 << 20;
 export const CALLS = 50;
 const ENOUGH_MS = 2000;
+const SPEED = ["one", "loop", "bridge"];
 
 const SCRIPTS = {
   one: "1+1",
@@ -46,8 +47,11 @@ async function outcome(call) {
 // `sandbox` has evaluate(source, expression) and called(count), as in asking.py, which may be promises; `called` gives
 // milliseconds. `expression` says that the source is one, where a sandbox has to be told what a script gives back.
 export async function main(sandbox) {
+  const [probe, count] = [process.argv[2], Number(process.argv[3])];
+  // What is compiled or started once is not in the time that a limit takes.
+  if (!SPEED.includes(probe)) await outcome(() => sandbox.evaluate(SCRIPTS.one, true));
   console.log('\n{"ready": true}');
-  const answer = await asked(sandbox, process.argv[2], Number(process.argv[3])).catch((error) => ({ ended: said(error) }));
+  const answer = await asked(sandbox, probe, count).catch((error) => ({ ended: said(error) }));
   console.log("\n" + JSON.stringify(answer));
 }
 
