@@ -102,6 +102,7 @@ def currencies(found: Mapping[str, Any]) -> Table:
         ):
             if text not in (code, "") or name == "name":
                 table[f"{name}/{code}"] = text
+        table |= {f"{name}/{code}": names[name] for name in ("pattern", "decimal", "group") if name in names}
         if table.get(f"narrow/{code}") == table.get(f"symbol/{code}"):
             table.pop(f"narrow/{code}", None)
     return table

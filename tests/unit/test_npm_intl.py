@@ -87,6 +87,9 @@ GENERAL: dict[str, Any] = {
     ],
     "[1234.5, null, new Date(0)].toLocaleString('de')": "1.234,5,,1.1.1970, 00:00:00",
     "new Intl.NumberFormat('de', { style: 'currency', currency: 'EUR' }).formatRange(3, 5)": "3,00–5,00\u00a0€",
+    "['en-DE', 'en-AT', 'en-IE'].map((L) => (5000).toLocaleString(L, { style: 'currency', currency: 'EUR' }))": (
+        ["€5,000.00", "€\u00a05.000,00", "€5,000.00"]
+    ),
     "new Intl.Locale('zh-TW').maximize().toString()": "zh-Hant-TW",
     "new Intl.DateTimeFormat('de', { timeZone: 'asia/kolkata' }).resolvedOptions().timeZone": "Asia/Calcutta",
     "Intl.supportedValuesOf('timeZone').length > 400": True,

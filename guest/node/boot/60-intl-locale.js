@@ -68,17 +68,18 @@ const tableAt = memo((key) => {
   const before = sizes.slice(0, at).reduce((sum, size) => sum + size, 0);
   return sizes[at] ? inflated([offset + before, sizes[at]]).split(NEXT) : [];
 });
-// The text at a path, for a locale that has tables; undefined when there is none.
-const textAt = (area, tag, path) => {
+// The text at a path and the locale that has it, for a locale that has tables; undefined when there is none.
+const foundAt = (area, tag, path) => {
   const paths = pathsOf(area);
   const at = placeOf(paths, path);
   if (paths[at] !== path) return undefined;
   for (let one = tag; one !== undefined; one = localeOf(one).parent) {
     const text = tableAt(`${area} ${one}`)[at];
-    if (text) return text === GONE ? undefined : text;
+    if (text) return text === GONE ? undefined : { text, home: one };
   }
   return undefined;
 };
+const textAt = (area, tag, path) => foundAt(area, tag, path)?.text;
 const FORMS = ["other", "zero", "one", "two", "few", "many"];
 const formOf = (text, category) => {
   const forms = text.split(FORM);

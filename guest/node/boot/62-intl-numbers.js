@@ -76,6 +76,7 @@ const tidied = (parts) => {
   }
   return all;
 };
+const EURO_REGIONS = new Set("AD AT BE CY DE EE ES FI FR GR HR IE IT LT LU LV MC ME MT NL PT SI SK SM VA XK".split(" "));
 const LARGEST_COMPACT = 19;
 const PLAIN_PARTS = new Set(["integer", "group", "decimal", "fraction"]);
 const itself = (parts) => parts;
@@ -88,6 +89,7 @@ class NumberFormat {
   #digits;
   #symbols;
   #plain;
+  #own; // how a currency is written otherwise than others: {text, home, currency}
   constructor(locales, options) {
     const given = objectOf(options);
     const found = negotiated(locales, given);
@@ -124,6 +126,11 @@ class NumberFormat {
       signDisplay: chosen(given.signDisplay, ["auto", "never", "always", "exceptZero", "negative"], "signDisplay", "auto"),
       roundingIncrement, roundingMode, roundingPriority, trailingZeroDisplay,
     };
+    if (style === "currency" && currencyDisplay !== "name") {
+      // as ICU does it, a pattern of the currency of the region is that of all
+      const patternFor = (code) => assign(foundAt("currencies", found.data, `pattern/${code}`) ?? {}, { currency: code });
+      this.#own = [EURO_REGIONS.has(regionOf(found)) ? "EUR" : currency, currency].map(patternFor).find((one) => one.text);
+    }
     this.#plain = this.#plainPattern();
     hidden(this, "format", (value) => joinedText(this.#parts(numeric(value))));
   }
@@ -149,8 +156,13 @@ class NumberFormat {
     const { style, currencyDisplay, currencySign } = this.#o;
     if (style === "percent" || this.#isPlainPercent()) return patternOf(this.#symbol("percent"));
     if (style !== "currency" || currencyDisplay === "name") return patternOf(this.#symbol("plain"));
-    const name = currencySign === "accounting" ? "accounting" : "standard";
-    return patternOf(this.#symbol(name));
+    return patternOf(this.#own?.text ?? this.#symbol(currencySign === "accounting" ? "accounting" : "standard"));
+  }
+  #mark(kind) {
+    if (this.#o.style !== "currency") return this.#symbol(kind);
+    const { currency, home } = this.#own ?? { currency: this.#o.currency };
+    const own = textAt("currencies", this.#data, `${kind}/${currency}`) ?? (home && numberText(`${home} latn ${kind}`));
+    return own ?? this.#symbol(kind === "group" ? "currencyGroup" : "currencyDecimal") ?? this.#symbol(kind);
   }
   // The compact pattern of a power of ten: its text with all plural forms, and by how much it scales; none for small ones.
   #compact(magnitude) {
@@ -199,13 +211,13 @@ class NumberFormat {
     if (!first || whole.length < first + least) return [{ type: "integer", value: inDigits(this.#digits, whole) }];
     const pieces = [whole.slice(-first)];
     for (let rest = whole.slice(0, -first); rest; rest = rest.slice(0, -others)) pieces.unshift(rest.slice(-others));
-    const mark = (this.#o.style === "currency" && this.#symbol("currencyGroup")) || this.#symbol("group");
+    const mark = this.#mark("group");
     return pieces.flatMap((piece, i) => [...(i ? [{ type: "group", value: mark }] : []), { type: "integer", value: inDigits(this.#digits, piece) }]);
   }
   #written({ digits: [whole, fraction], power }, groups) {
     const o = this.#o;
     const parts = this.#grouped(whole, groups);
-    const point = (o.style === "currency" && this.#symbol("currencyDecimal")) || this.#symbol("decimal");
+    const point = this.#mark("decimal");
     if (fraction) parts.push({ type: "decimal", value: point }, { type: "fraction", value: inDigits(this.#digits, fraction) });
     if (o.notation === "scientific" || o.notation === "engineering") {
       parts.push({ type: "exponentSeparator", value: this.#symbol("exponential") });
