@@ -68,6 +68,13 @@ EQUIVALENT: Final = (
         MESSAGE,
     ),
     Known("bridge/policy.py", "if not view.lenses:", ("(False)",), FASTER),
+    Known("bridge/wire/codec.py", "strict_map_key=True,", ("False",), "the hook of maps refuses such keys as well"),
+    Known(
+        "bridge/wire/codec.py",
+        "max_map_len=size // 2 + 1,",
+        ("2",),
+        "a map that says to hold one entry more than there are bytes for is cut off",
+    ),
     Known("bridge/wire/codec.py", "if parsed or data is not None:", ("and",), FASTER),
     Known("bridge/policy.py", "if view.lenses:", ("(True)",), FASTER),
     Known(

@@ -210,3 +210,11 @@ def test_what_is_nested_to_the_limit_exactly_is_written(levels: int) -> None:
             codec.encode(value)
     else:
         assert codec.encode(value) == b"\x91" * levels + b"\x01"
+
+
+@pytest.mark.parametrize("head", [b"\xc7\x00", b"\xc8\x00\x00", b"\xc9\x00\x00\x00\x00"])
+@pytest.mark.parametrize("kind", [0, 1, 127, 128, 255])
+def test_an_ext_without_a_byte_is_refused_as_well(head: bytes, kind: int) -> None:
+    for data in (head + bytes([kind]), b"\x91" + head + bytes([kind]), b"\x81\xa1a" + head + bytes([kind])):
+        with pytest.raises(FrameError):
+            codec.decode(data)
