@@ -17,8 +17,8 @@ TERMINAL: Final = ("completed", "failed", "cancelled", "expired")
 ROOT: Final = Path(__file__).parents[3]
 PATIENCE_S: Final = 10.0
 """How long what a case began may take to end: connections that are closed, workers that are replaced."""
-MEMORY_BYTES: Final = 32 << 20
-"""What a case may leave in use for good: code that it was the first to need takes 21 MiB of it."""
+MEMORY_BYTES: Final = 48 << 20
+"""What a case may leave in use for good: code that it was the first to need takes up to 30 MiB of it (the MCP SDK)."""
 _INSIDE: Final = re.compile(
     rb"Traceback \(most recent call last\)|File \"[^\"]+\.py\"|site-packages"
     rb"|\b(?:pydantic_core|starlette|hypercorn|httpx2|wasmtime|sqlite3)\.\w|\b(?:bridge|runtime|catalog)\.\w+\.\w+"
