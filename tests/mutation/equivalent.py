@@ -75,6 +75,7 @@ EQUIVALENT: Final = (
         ("2",),
         "a map that says to hold one entry more than there are bytes for is cut off",
     ),
+    Known("bridge/wire/codec.py", "if depth == MAX_DEPTH or not _plain(item, json):", ("(True)",), FASTER),
     Known("bridge/wire/codec.py", "if parsed or data is not None:", ("and",), FASTER),
     Known("bridge/policy.py", "if view.lenses:", ("(True)",), FASTER),
     Known(

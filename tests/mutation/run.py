@@ -169,7 +169,7 @@ def report(scores: list[Score], seed: int) -> str:
         "raised, a flag, a number, what is returned. Its tests must fail. Written by `./scripts/mutate --report`; the",
         f"sample is the same for the same seed (here {seed}).",
         "",
-        f"**{killed} of {tried} changes that make a difference are noticed ({killed / max(tried, 1):.0%}).**",
+        f"**{killed} of {tried} changes that make a difference are noticed ({100 * killed // max(tried, 1)}%).**",
         "",
         "| module | noticed | tried | no difference | there are | by |",
         "|---|---|---|---|---|---|",
