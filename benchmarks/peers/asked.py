@@ -35,13 +35,19 @@ def ask(peer: Peer, probe: str, samples: int, allowed: float, *, ready: float = 
     """The answer of a peer's adapter; a process that takes too long or too much is killed, which is an answer too.
 
     `allowed` seconds count from when the adapter is ready, for which it has `ready` seconds. Its output goes to files:
-    what it leaves behind may hold a pipe open, and one that is not read stops who writes.
+    what it leaves behind may hold a pipe open, and one that is not read stops who writes. What it puts into the folder
+    for temporary files goes with it.
     """
     asked = [*words(peer), probe, str(samples), peer.language]
     where = folder(peer) if peer.host == "node" else None
-    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as told:
+    with (
+        tempfile.TemporaryDirectory(prefix="executor-peer-", ignore_cleanup_errors=True) as scratch,
+        tempfile.TemporaryFile() as said,
+        tempfile.TemporaryFile() as told,
+    ):
+        env = os.environ | {"TMPDIR": scratch}
         child = subprocess.Popen(
-            asked, stdin=subprocess.DEVNULL, stdout=said, stderr=told, cwd=where, start_new_session=True
+            asked, stdin=subprocess.DEVNULL, stdout=said, stderr=told, cwd=where, env=env, start_new_session=True
         )
         try:
             killed, peak = _watched(child, said, allowed, ready)

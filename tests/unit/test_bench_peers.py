@@ -69,6 +69,12 @@ def test_what_a_peer_leaves_behind_is_ended_and_not_waited_for(adapter: Callable
         time.sleep(0.01)
 
 
+def test_what_a_peer_writes_for_a_while_goes_with_it(adapter: Callable[[str], None]) -> None:
+    made = "import tempfile, json\nfolder = tempfile.mkdtemp()\n"
+    adapter(READY + made + "print(json.dumps({'ms': [folder]}))")
+    assert not Path(asked.ask(PEER, "one", 3, FILE_S)["ms"][0]).exists()
+
+
 def running(pid: int) -> bool:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
