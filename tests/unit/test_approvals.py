@@ -176,7 +176,7 @@ def bound(
         {"args": {"q": "b"}},
         {"args": {"q": b"a"}},
     ],
-    ids=str,
+    ids=lambda other: next(iter(other)),
 )
 def test_each_fact_of_a_call_is_bound(other: dict[str, Any]) -> None:
     """POL-09, POL-19: the last word on the rule's approver as well (POL-15)."""
