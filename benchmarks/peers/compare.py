@@ -106,7 +106,7 @@ class Comparison:
     def _speed(self, peer: Peer, row: dict[str, Any], probe: str) -> None:
         if self._left() <= 0:
             if probe not in row["samples"]:
-                row["failed"][probe] = OUT_OF_TIME
+                row["failed"].setdefault(probe, OUT_OF_TIME)
             return
         answer = ask(peer, probe, self._samples, SPEED_S, ready=START_S)
         taken = answer.get("ms") or answer.get("us")
