@@ -18,17 +18,8 @@ CODE = "rows = [1, 2]\nrows[5]"
 
 def _shown(capsys: pytest.CaptureFixture[str], show: object) -> str:
     assert callable(show)
-    for console in (output.out, output.notes):
-        console.file = sys.stderr
     show()
-    return capsys.readouterr().err
-
-
-@pytest.fixture(autouse=True)
-def _consoles() -> object:
-    files = output.out.file, output.notes.file
-    yield
-    output.out.file, output.notes.file = files
+    return "".join(capsys.readouterr())
 
 
 @pytest.mark.parametrize(
