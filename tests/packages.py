@@ -11,6 +11,8 @@ from pathlib import Path
 from guest import images, npm
 
 INSTALL_S = 300
+PATIENT = ("--fetch-timeout=30000", "--fetch-retries=5", "--fetch-retry-mintimeout=1000")
+"""A download that stalls is begun again, long before the time for all of them is over."""
 
 
 def installed(folder: Path, name: str) -> Path:
@@ -25,7 +27,7 @@ def installed(folder: Path, name: str) -> Path:
             for file in ("package.json", "package-lock.json"):
                 shutil.copy(folder / file, home / file)
             subprocess.run(
-                [*tool("npm"), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--cache", cache / "npm"],
+                [*tool("npm"), "ci", "--ignore-scripts", "--no-audit", "--no-fund", *PATIENT, "--cache", cache / "npm"],
                 cwd=home,
                 check=True,
                 capture_output=True,
