@@ -100,13 +100,15 @@ class Packages:
         before: Ran | None = None
         if image is None:
             lock = self._loading.setdefault(key, asyncio.Lock())
-            async with lock:
-                image = await self._images.get(key)
-                if image is None:
-                    before, image, failed = await self._load(call.package, key, budgets, context)
-                    if failed is not None and not env:
-                        return failed
-            self._loading.pop(key, None)
+            try:
+                async with lock:
+                    image = await self._images.get(key)
+                    if image is None:
+                        before, image, failed = await self._load(call.package, key, budgets, context)
+                        if failed is not None and not env:
+                            return failed
+            finally:
+                self._loading.pop(key, None)
             if before is not None:
                 budgets = _less(budgets, before)
         if image is not None and image.loaded.suits(env):

@@ -128,6 +128,15 @@ def test_a_package_that_reads_the_whole_environment_is_loaded_with_any(execute: 
     assert execute(made, env={"A": "1"}).unwrap() == {"A": "1"}
 
 
+def test_nothing_is_left_of_a_package_that_does_not_load(house: Any, tmp_path: Path) -> None:
+    runner, box, dispatcher = house
+    packages = Packages(dispatcher, box.proxy, images=PackageImages(sealed(tmp_path)))
+    call = PackageCall(PackageSource.of(esm("throw new RangeError('no')")), "tool", {})
+    failed = runner.run(packages.run(call, BudgetPolicy().resolve(None, "node"), CallContext()))
+    assert failed.error["reason"] == "load_failed"
+    assert not packages._loading
+
+
 def test_a_package_that_needs_its_environment_to_load_gets_it(execute: Execute) -> None:
     made = esm("if (!process.env.KEY) throw new Error('KEY is required'); export const tool = { execute: () => 1 };")
     failed = execute(made)
