@@ -14,7 +14,8 @@ INSTALL_S = 600
 
 
 def environment(name: str, *packages: str) -> Path:
-    """The Python of an environment that sees ours and has these packages as well. Skips where they cannot be had."""
+    """The Python of an environment that sees ours and has these packages as well. Fails the test, with the
+    reason, where they cannot be had."""
     home = cache_dir() / "beside" / f"{name}-{sys.version_info.major}.{sys.version_info.minor}"
     python = home / "bin" / "python"
     if not (home / ".complete").exists():
@@ -23,7 +24,7 @@ def environment(name: str, *packages: str) -> Path:
             command = [str(python), "-m", "pip", "install", "--quiet", *packages]
             made = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_S)
         if made.returncode:
-            pytest.skip(f"{name} cannot be installed here: {made.stderr.strip()[-300:]}")
+            pytest.fail(f"{name} cannot be installed here: {made.stderr.strip()[-300:]}", pytrace=False)
         (home / ".complete").touch()
     return python
 
