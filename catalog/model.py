@@ -237,8 +237,20 @@ class ToolValue(NamedTuple):
     url: Url | None = None
 
 
+class Bounded(Protocol):
+    """What a call may have. `value_bytes` is of msgpack."""
+
+    @property
+    def value_bytes(self) -> int: ...
+
+
 class Outbound(Protocol):
     """The one way out of an integration, already narrowed to its hosts and its connection."""
+
+    @property
+    def context(self) -> Bounded | None:
+        """The bounds of the call; None where nothing but the answer's own size is bounded."""
+        ...
 
     async def send(self, request: OutboundRequest) -> OutboundResponse:
         """Check, credential and send `request`. Raises ToolError when it may not or could not be sent."""

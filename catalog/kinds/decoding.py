@@ -13,6 +13,8 @@ from bridge.wire.errors import ToolError
 from catalog.kinds import records
 from catalog.model import OutboundResponse
 
+LARGE: Final = 256 * 1024
+"""Bytes of a text from which other threads get their turn while it is parsed."""
 SHOWN: Final = 1000
 """Characters of a body that cannot be read that its error shows."""
 
@@ -103,11 +105,17 @@ def _json(body: bytes, charset: str | None) -> Any:
 
 
 def _read(text: str | bytes) -> Any:
+    # The parser gives other threads their turn only where it calls what is written in Python.
+    turn = _turn if len(text) > LARGE else None
     try:
-        return json.loads(text, parse_constant=_refuse, parse_float=_float)
+        return json.loads(text, parse_constant=_refuse, parse_float=_float, object_hook=turn)
     except ValueError:
         # Perhaps for an integer of thousands of digits, which Python does not read.
-        return json.loads(text, parse_constant=_refuse, parse_int=_long, parse_float=_float)
+        return json.loads(text, parse_constant=_refuse, parse_int=_long, parse_float=_float, object_hook=turn)
+
+
+def _turn(found: dict[str, Any]) -> dict[str, Any]:
+    return found
 
 
 def _refuse(name: str) -> NoReturn:

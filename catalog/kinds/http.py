@@ -58,7 +58,7 @@ class Http:
 
     async def invoke(self, tool: Tool, args: dict[str, Any], connection: Connection, outbound: Outbound) -> ToolValue:
         answer = await outbound.send(_request_of(tool, args, connection))
-        return payload.shaped(answer, connection=connection.label)
+        return await payload.shaped(answer, outbound, connection=connection.label)
 
     async def fetch(
         self, tool: Tool, args: dict[str, Any], connection: Connection, outbound: Outbound, *, follow: bool

@@ -10,7 +10,8 @@ from typing import Any, Final
 from bridge.wire import codec
 from bridge.wire.errors import ToolError
 from catalog.kinds.decoding import media_of, text_of, value_of
-from catalog.model import OutboundResponse, ToolValue
+from catalog.kinds.reading import read
+from catalog.model import Outbound, OutboundResponse, ToolValue
 from catalog.patience import retry_after_ms
 
 MAX_TEXT: Final = 1000
@@ -51,10 +52,10 @@ def http_facts(response: OutboundResponse) -> dict[str, Any]:
     return facts
 
 
-def shaped(response: OutboundResponse, *, connection: str) -> ToolValue:
+async def shaped(response: OutboundResponse, outbound: Outbound, *, connection: str) -> ToolValue:
     """The value of a response of success. Raises ToolError for any other."""
     if 200 <= response.status < 300:
-        return ToolValue(value_of(response), http_facts(response), response.url)
+        return ToolValue(await read(response, outbound), http_facts(response), response.url)
     if response.status == 304:
         return ToolValue(None, http_facts(response))
     raise failure(response, connection=connection)

@@ -272,7 +272,7 @@ async def test_an_unforeseen_failure_says_a_number_and_nothing_else(monkeypatch:
         def explode(*args: Any) -> Any:
             raise ValueError(f"{CANARY} at /srv/app/secret.py")
 
-        monkeypatch.setattr("catalog.kinds.payload.value_of", explode)
+        monkeypatch.setattr("catalog.kinds.reading.value_of", explode)
         with pytest.raises(ToolError) as caught:
             await call(box, "api.org.main.op")
         assert caught.value.code == "internal"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from graphql import build_schema, introspection_from_schema, parse, validate
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bridge.wire.errors import ImportFailed, ToolError
 from catalog.kinds.graphql import answers, documents, limits, operations, selections
 from catalog.kinds.graphql.integration import GraphQL, head
-from catalog.model import Manifest, OutboundResponse, ToolSpec
+from catalog.model import Manifest, Outbound, OutboundResponse, ToolSpec
 from catalog.validate import checker
 from tests.blackbox.graphql_tracker import SDL
 from tests.examples import examples
@@ -390,7 +390,8 @@ def test_whatever_the_schema_every_operation_that_is_made_is_valid(text: str) ->
 
 
 @pytest.mark.parametrize("body", [b'{"data": {}}', b'{"data": {"other": 1}}', b'{"data": {}, "errors": []}'])
-def test_an_answer_without_the_field_and_without_an_error_says_so(body: bytes) -> None:
+@pytest.mark.anyio
+async def test_an_answer_without_the_field_and_without_an_error_says_so(body: bytes) -> None:
     answer = OutboundResponse(200, [("content-type", "application/json")], body, False)
     with pytest.raises(ToolError, match="without the field that was asked for"):
-        answers.value(answer, "issue", "api.org.main")
+        await answers.value(answer, cast(Outbound, None), "issue", "api.org.main")

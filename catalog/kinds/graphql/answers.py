@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from bridge.wire.errors import ToolError
 from catalog.kinds import payload
-from catalog.kinds.decoding import SHOWN, value_of
-from catalog.model import OutboundResponse, ToolValue
+from catalog.kinds.decoding import SHOWN
+from catalog.kinds.reading import read
+from catalog.model import Outbound, OutboundResponse, ToolValue
 from catalog.patience import retry_after_ms
 
 ERRORS_KEPT: Final = 20
@@ -37,11 +38,11 @@ _FORBIDDEN: Final = frozenset({"FORBIDDEN", "ACCESS_DENIED", "INSUFFICIENT_SCOPE
 _BUSY: Final = frozenset({"RATE_LIMITED", "RATELIMITED", "THROTTLED", "TOO_MANY_REQUESTS"})
 
 
-def value(answer: OutboundResponse, field: str | None, connection: str) -> ToolValue:
+async def value(answer: OutboundResponse, outbound: Outbound, field: str | None, connection: str) -> ToolValue:
     """What the root field returned, or all data where `field` is None. Raises ToolError."""
     if answer.status in (401, 403, 429) or answer.status >= 500:
-        _refused(answer, connection)
-    body = _body(answer, connection)
+        await _refused(answer, outbound, connection)
+    body = await _body(answer, outbound, connection)
     errors = told(body.get("errors"))
     data = body.get("data")
     if not isinstance(data, dict) and not errors:
@@ -54,12 +55,12 @@ def value(answer: OutboundResponse, field: str | None, connection: str) -> ToolV
     return ToolValue(found, facts | {"errors": errors} if errors else facts, answer.url)
 
 
-def _refused(answer: OutboundResponse, connection: str) -> None:
+async def _refused(answer: OutboundResponse, outbound: Outbound, connection: str) -> None:
     """A refusal by HTTP says more than one that is made up from the errors, unless those are all there is."""
     error = payload.failure(answer, connection=connection)
     if answer.status not in (401, 403) or answer.credentialed:
         try:
-            body = value_of(answer)
+            body = await read(answer, outbound)
         except ToolError:
             raise error from None
         if isinstance(body, dict) and (isinstance(body.get("data"), dict) and body["data"]):
@@ -67,11 +68,11 @@ def _refused(answer: OutboundResponse, connection: str) -> None:
     raise error
 
 
-def _body(answer: OutboundResponse, connection: str) -> dict[str, Any]:
+async def _body(answer: OutboundResponse, outbound: Outbound, connection: str) -> dict[str, Any]:
     """The GraphQL response. GraphQL over HTTP, 6.4: with its own media type any status may carry one."""
     ok = 200 <= answer.status < 300
     try:
-        body = value_of(answer)
+        body = await read(answer, outbound)
     except ToolError:
         if ok:
             raise

@@ -108,7 +108,7 @@ class GraphQL:
             body = {"query": head(binding, variables) + await self._selected(tool, args) + " }", "variables": variables}
         answer = await outbound.send(request(parse_url(binding["url"]), body))
         field = None if binding["operation"] == "any" else binding["field"]
-        return answers.value(answer, field, connection.label)
+        return await answers.value(answer, outbound, field, connection.label)
 
     async def _selected(self, tool: Tool, args: Mapping[str, Any]) -> str:
         """The selection of a call: what its caller asks for, once it has been checked, else the default."""

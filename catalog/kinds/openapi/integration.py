@@ -81,7 +81,7 @@ class OpenApi:
             )
         credentials = security.chosen(operation.security, connection)
         answer = await outbound.send(request.build(operation, args, credentials))
-        return payload.shaped(answer, connection=connection.label)
+        return await payload.shaped(answer, outbound, connection=connection.label)
 
     def gather(self, tool: Tool, args: dict[str, Any]) -> dict[str, Any]:
         """The arguments in the form that the schema describes."""
