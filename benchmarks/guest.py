@@ -9,6 +9,7 @@ from bridge.wire.frames import Limits
 from guest import images
 from runtime.engine import settings
 from runtime.engine.image import Image
+from runtime.engine.modules import ModuleCache
 
 MIB: Final = 1 << 20
 LIMITS: Final = Limits(
@@ -24,5 +25,5 @@ LIMITS: Final = Limits(
 
 @cache
 def javascript() -> Image:
-    """Compiled here once; about a second."""
-    return Image.compile(settings.engine(), images.load("javascript").wasm)
+    """As workers have it, compiled through the cache."""
+    return Image.load(settings.engine(), ModuleCache().compiled(images.load("javascript").wasm))

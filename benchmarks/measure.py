@@ -62,15 +62,26 @@ def spread(samples: Sequence[float]) -> dict[str, Any]:
 
 def timed(call: Callable[[], object], *, samples: int, warmup: int = 20) -> list[float]:
     """Seconds per call of `call`, `samples` times after `warmup`, with the collector off as timeit does."""
-    for _ in range(warmup):
-        call()
-    taken = []
+    return timed_in_turn(call, samples=samples, warmup=warmup)[0]
+
+
+def timed_in_turn(
+    *calls: Callable[[], object], samples: int, warmup: int = 20, at_a_time: int = 50
+) -> list[list[float]]:
+    """Seconds per call of each of `calls`, in turn: what the machine does meanwhile meets all of them alike. Each has
+    `at_a_time` calls before the next has its, so that none finds caches that another has filled."""
+    for call in calls:
+        for _ in range(warmup):
+            call()
+    taken: list[list[float]] = [[] for _ in calls]
     gc.disable()
     try:
-        for _ in range(samples):
-            start = time.perf_counter()
-            call()
-            taken.append(time.perf_counter() - start)
+        for done in range(0, samples, at_a_time):
+            for call, seconds in zip(calls, taken, strict=True):
+                for _ in range(min(at_a_time, samples - done)):
+                    start = time.perf_counter()
+                    call()
+                    seconds.append(time.perf_counter() - start)
     finally:
         gc.enable()
     return taken

@@ -43,6 +43,7 @@ class Isolate:
         "_before",
         "_data",
         "_ended",
+        "_fresh",
         "_fuel",
         "_image",
         "_instance",
@@ -63,6 +64,7 @@ class Isolate:
         self.fuel_used = 0
         self.memory_bytes = self._instance.memory()[1]
         self._ended = False
+        self._fresh = True
         self._stage = ""
         self._data = b""
         self._pointer = 0
@@ -83,6 +85,10 @@ class Isolate:
             self._instance.answer(_CLOCK.pack(now_us) + data)
             return
         self._step, self._data, self._now = step, data, now_us
+        if self._fresh:
+            self._fresh = False
+            if step == "start":
+                self._image.prefault.apply(self._instance.memory()[0])
         if len(data) > IO_BYTES:
             self._stage = "alloc"
             self._instance.begin("alloc", len(data))
@@ -209,7 +215,12 @@ class Isolate:
     def lay(self, shelf: Shelf, kept: Kept) -> None:
         """Begin where another isolate of this image was at rest, before the first step. Raises Unusable."""
         shelf.lay(kept, self._instance)
+        self._fresh = False
         self.memory_bytes = self._instance.memory()[1]
+
+    def memory(self) -> tuple[int, int]:
+        """Address and size in bytes of the memory, between two steps."""
+        return self._instance.memory()
 
     def pages(self) -> bytes:
         """The memory as it is between two steps, for `lay`."""

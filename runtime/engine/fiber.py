@@ -33,6 +33,7 @@ class FiberInstance:
         "_context",
         "_found",
         "_future",
+        "_memory",
         "_store",
         "io",
         "key",
@@ -57,6 +58,8 @@ class FiberInstance:
         self.key = next(_keys) if waits is not None else 0
         self._found = ""
         self._future: int | None = None
+        self._memory: tuple[int, int] | None = None
+        """What `memory` told, until guest code runs again."""
         block = self._block = raw.Block()
         self._at = ctypes.addressof(block)
         store = self._store = raw.store_new(engine, self.key or None, None)
@@ -134,6 +137,7 @@ class FiberInstance:
 
         `hold` keeps the GIL. Raises Trapped when the call ended in a trap.
         """
+        self._memory = None
         if not (raw.poll_holding if hold else raw.poll_releasing)(self._future):
             self.slices += self.waiting is None
             return None
@@ -156,7 +160,8 @@ class FiberInstance:
     def hand_over(self, pointer: int) -> bool:
         """Write the message to the guest's memory; False when it does not fit there."""
         message = self.message
-        base, limit = self.memory()
+        # In the middle of a poll: the guest may let its memory grow before the next time.
+        base, limit = self._look()
         if message is None or not 0 < pointer <= limit - len(message):
             return False
         ctypes.memmove(base + pointer, message, len(message))
@@ -173,11 +178,18 @@ class FiberInstance:
 
     def memory(self) -> tuple[int, int]:
         """Address and size in bytes of the linear memory at this moment; either may change while guest code runs."""
+        known = self._memory
+        if known is None:
+            known = self._memory = self._look()
+        return known
+
+    def _look(self) -> tuple[int, int]:
         item = self._at + raw.MEMORY + raw.ITEM
         return raw.memory_data(self._context, item) or 0, raw.memory_size(self._context, item)
 
     def grow(self, pages: int) -> None:
         """Let the linear memory grow by so many pages. Raises Unusable when its limit does not allow it."""
+        self._memory = None
         item = self._at + raw.MEMORY + raw.ITEM
         self._must(raw.memory_grow(self._context, item, pages, self._at + raw.SCRATCH))
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import wasmtime
 
 from runtime.engine import raw, waiting
+from runtime.engine.compiled import Compiled
 from runtime.engine.fiber import FiberInstance
 from runtime.engine.instance import Instance, Trapped, Unusable
 from runtime.engine.plain import PlainInstance
+from runtime.engine.prefault import Prefault
 from runtime.engine.settings import MIB, Mode
 
 IO_BYTES: Final = waiting.IO_BYTES
@@ -50,12 +53,16 @@ TAIL: Final = struct.Struct("<6I")
 class Image:
     """One guest module in one engine, with the addresses that hold for each of its instances.
 
-    `io` is the input buffer, `tail` the struct of unfinished output (0 when the guest has none).
+    `io` is the input buffer, `tail` the struct of unfinished output (0 when the guest has none), `prefault` what
+    a start touches.
     """
 
-    def __init__(self, engine: wasmtime.Engine, module: wasmtime.Module, mode: Mode = "fibers") -> None:
+    def __init__(
+        self, engine: wasmtime.Engine, module: wasmtime.Module, mode: Mode = "fibers", pages: Sequence[int] = ()
+    ) -> None:
         """Raises Unusable when the module is no guest: it imports something, or lacks a call of the protocol."""
         self.engine, self.module, self.mode = engine, module, mode
+        self.prefault = Prefault(pages)
         _check(module)
         linker = wasmtime.Linker(engine)
         self._waits = waiting.imported(module)
@@ -84,9 +91,10 @@ class Image:
 
     @classmethod
     def load(cls, engine: wasmtime.Engine, compiled: bytes, mode: Mode = "fibers") -> Image:
-        """An image from compiled code. The code is native: the caller has verified it. Raises Unusable."""
+        """An image from what `compiler` made. The code is native: the caller has verified it. Raises Unusable."""
+        code, pages = Compiled.unpacked(compiled)
         try:
-            return cls(engine, wasmtime.Module.deserialize(engine, compiled), mode)
+            return cls(engine, wasmtime.Module.deserialize(engine, code), mode, pages)
         except wasmtime.WasmtimeError as e:
             raise Unusable(f"the compiled module does not fit this engine: {e}") from e
 

@@ -28,6 +28,8 @@ from runtime.engine.settings import Mode
 __all__ = ["ModuleCache", "compile_apart", "config_dir"]
 
 _MAGIC: Final = b"EXCWASM1"
+_FORM: Final = 2
+"""Of an entry's bytes, see `compiled`."""
 _COMPILE_S: Final = 600
 _KEPT: Final = 16
 _MOST_BYTES: Final = 4 << 30
@@ -46,7 +48,8 @@ class ModuleCache:
         )
 
     def compiled(self, wasm: bytes, mode: Mode = "fibers") -> bytes:
-        """Native code of `wasm` for this machine, from the cache when it is there and whole.
+        """Native code of `wasm` for this machine and its touched pages, as `Image.load` takes them; from the cache when
+        they are there and whole.
 
         Raises ConfigError when the module does not compile.
         """
@@ -77,6 +80,7 @@ def compile_apart(wasm: bytes, mode: Mode = "fibers") -> bytes:
 
 def _header(wasm: bytes, mode: Mode) -> bytes:
     facts = {
+        "form": _FORM,
         "guest": hashlib.sha256(wasm).hexdigest(),
         "wasmtime": importlib.metadata.version("wasmtime"),
         "library": _library_hash(),

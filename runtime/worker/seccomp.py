@@ -13,6 +13,8 @@ import struct
 import sys
 from typing import Final
 
+from runtime.engine.prefault import PIDFD_SELF
+
 _PR_SET_SECCOMP: Final = 22
 _SECCOMP_SET_MODE_FILTER: Final = 1
 _FLAG_TSYNC: Final = 1
@@ -29,8 +31,10 @@ _RETURN: Final = 0x06  # BPF_RET | BPF_K
 
 _NUMBER: Final = 0
 _ARCH: Final = 4
-_ARGUMENT_2: Final = 32  # low half of the third argument on a little-endian machine
+_ARGUMENT_0: Final = 16  # low half of the first argument on a little-endian machine
+_ARGUMENT_2: Final = 32
 
+_LOW_HALF: Final = 0xFFFF_FFFF
 _PROT_EXEC: Final = 4
 _X32: Final = 0x40000000
 
@@ -77,6 +81,8 @@ ALLOWED: Final[dict[str, tuple[int, int | None]]] = {
     "membarrier": (324, 283),
     "rseq": (334, 293),
 }
+ON_ITSELF: Final = {"process_madvise": (440, 440)}
+"""Allowed when the process that it names is the caller itself, see `runtime.engine.prefault`."""
 WITHOUT_EXEC: Final[dict[str, tuple[int, int | None]]] = {"mmap": (9, 222), "mprotect": (10, 226)}
 """Allowed as long as no page becomes executable."""
 
@@ -143,6 +149,14 @@ def program(machine: str) -> bytes:
         for row in table.values():
             if (number := row[column]) is not None:
                 code += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, action)]
+    for itself in ON_ITSELF.values():
+        code += [
+            (_EQUAL, 0, 4, itself[column]),
+            (_LOAD, 0, 0, _ARGUMENT_0),
+            (_EQUAL, 0, 1, PIDFD_SELF & _LOW_HALF),
+            (_RETURN, 0, 0, _ALLOW),
+            (_RETURN, 0, 0, _EPERM),
+        ]
     for row in WITHOUT_EXEC.values():
         number = row[column]
         assert number is not None

@@ -10,6 +10,7 @@ import wasmtime
 
 from bridge.wire import frames
 from runtime.engine import settings
+from runtime.engine.compiled import Compiled
 from runtime.engine.modules import ModuleCache
 
 IO = 65_536
@@ -75,7 +76,7 @@ class CompiledHere(ModuleCache):
     """Compiles in this process and keeps nothing: these guests are tiny, and known."""
 
     def compiled(self, wasm: bytes, mode: settings.Mode = "fibers") -> bytes:
-        return bytes(wasmtime.Module(settings.engine(mode), wasm).serialize())
+        return Compiled(bytes(wasmtime.Module(settings.engine(mode), wasm).serialize())).packed()
 
 
 def as_text(data: bytes) -> str:

@@ -18,6 +18,7 @@ from structlog.testing import LogCapture
 
 from bridge.wire.errors import ConfigError
 from runtime.engine import interpreter, modules, sealed, settings
+from runtime.engine.compiled import Compiled
 from runtime.engine.modules import ModuleCache
 
 WASM = bytes(wasmtime.wat2wasm('(module (func (export "f") (result i32) (i32.const 7)))'))
@@ -216,7 +217,7 @@ def test_a_folder_that_cannot_be_trusted_is_said_once_for_all_images(
 
 def test_changing_a_file_after_it_was_loaded_changes_nothing(tmp_path: Path) -> None:
     """PER-10: the engine gets bytes, so that there is no file behind running code."""
-    code = cache(tmp_path).compiled(WASM)
+    code = Compiled.unpacked(cache(tmp_path).compiled(WASM)).code
     engine = settings.engine()
     module = wasmtime.Module.deserialize(engine, code)
     entry(tmp_path).write_bytes(b"\xcc" * 5000)
@@ -311,7 +312,7 @@ def test_old_entries_make_room(tmp_path: Path, compiler: Compiler) -> None:
 
 
 def test_the_compiling_process_gives_code_for_this_engine() -> None:
-    code = modules.compile_apart(WASM)
+    code = Compiled.unpacked(modules.compile_apart(WASM)).code
     module = wasmtime.Module.deserialize(settings.engine(), code)
     assert [export.name for export in module.exports] == ["f"]
 

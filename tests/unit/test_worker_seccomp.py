@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.engine.prefault import PIDFD_SELF
 from runtime.worker import seccomp
 
 ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -16,9 +17,9 @@ MACHINES = ["x86_64", "aarch64"]
 READ_WRITE, WITH_EXEC = 3, 5
 
 
-def verdict(machine: str, number: int, *, arch: int | None = None, third: int = 0) -> int:
-    """What the filter says of a call whose third argument is `third`."""
-    data = struct.pack("<IIQ6Q", number, arch if arch is not None else ARCH[machine], 0, 0, 0, third, 0, 0, 0)
+def verdict(machine: str, number: int, *, arch: int | None = None, first: int = 0, third: int = 0) -> int:
+    """What the filter says of a call with these arguments."""
+    data = struct.pack("<IIQ6Q", number, arch if arch is not None else ARCH[machine], 0, first, 0, third, 0, 0, 0)
     code = list(struct.iter_unpack("<HBBI", seccomp.program(machine)))
     at = accumulator = 0
     while True:
@@ -52,6 +53,14 @@ def test_memory_may_be_mapped_and_protected_but_never_to_run(machine: str) -> No
         assert verdict(machine, number, third=WITH_EXEC) == KILL
 
 
+@given(st.sampled_from(MACHINES), st.integers(0, 2**64 - 1))
+def test_a_process_may_advise_on_its_own_memory_alone(machine: str, process: int) -> None:
+    [(number, _)] = seccomp.ON_ITSELF.values()
+    assert verdict(machine, number, first=PIDFD_SELF % 2**64) == ALLOW
+    # The kernel takes the lower half of the number.
+    assert (verdict(machine, number, first=process) == ALLOW) == (process % 2**32 == PIDFD_SELF % 2**32)
+
+
 @given(st.sampled_from(MACHINES), st.integers(0, 2**32 - 1))
 def test_no_call_is_allowed_that_is_not_listed(machine: str, number: int) -> None:
     column = MACHINES.index(machine)
@@ -77,7 +86,7 @@ def test_opening_a_file_fails_and_is_survived(machine: str) -> None:
 def test_no_number_stands_in_two_tables(column: int) -> None:
     numbers = [
         row[column]
-        for table in (seccomp.ALLOWED, seccomp.KILLED, seccomp.WITHOUT_EXEC)
+        for table in (seccomp.ALLOWED, seccomp.KILLED, seccomp.ON_ITSELF, seccomp.WITHOUT_EXEC)
         for row in table.values()
         if row[column] is not None
     ]
