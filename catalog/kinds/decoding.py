@@ -11,10 +11,9 @@ from typing import Any, Final, NoReturn
 from bridge.wire import codec
 from bridge.wire.errors import ToolError
 from catalog.kinds import records
+from catalog.large import LARGE
 from catalog.model import OutboundResponse
 
-LARGE: Final = 256 * 1024
-"""Bytes of a text from which other threads get their turn while it is parsed."""
 SHOWN: Final = 1000
 """Characters of a body that cannot be read that its error shows."""
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import json
-from collections.abc import Generator
-from contextlib import contextmanager
-from threading import Lock
 from typing import Any, Final
 
-import anyio.to_thread
-
 from bridge.wire.errors import ToolError
-from catalog.kinds.decoding import LARGE, is_json, media_of, value_of
+from catalog.kinds.decoding import is_json, media_of, value_of
+from catalog.large import LARGE, beside
 from catalog.model import Outbound, OutboundResponse
 
 _LITERALS: Final = ((b"true", 3), (b"false", 4), (b"null", 4))
@@ -30,7 +25,7 @@ async def read(response: OutboundResponse, outbound: Outbound) -> Any:
     if len(response.body) <= LARGE:
         return value_of(response)
     bounds = outbound.context
-    return await anyio.to_thread.run_sync(_read, response, None if bounds is None else bounds.value_bytes)
+    return await beside(_read, response, None if bounds is None else bounds.value_bytes)
 
 
 def _read(response: OutboundResponse, most: int | None) -> Any:
@@ -46,8 +41,7 @@ def _read(response: OutboundResponse, most: int | None) -> Any:
                 details={"limit": most},
                 status=response.status,
             )
-    with _uncollected():
-        return value_of(response)
+    return value_of(response)
 
 
 def at_least(body: bytes) -> int:
@@ -59,27 +53,3 @@ def at_least(body: bytes) -> int:
         return 0
     kept = len(body.translate(None, _LOOSE))
     return max(0, kept - sum(left * body.count(word) for word, left in _LITERALS) - _ESCAPED * body.count(b"\\u"))
-
-
-class _Paused:
-    count = 0
-    lock: Final = Lock()
-    was_on = False
-
-
-@contextmanager
-def _uncollected() -> Generator[None]:
-    """Without the cyclic collector: a parser makes no cycle, and the collector's walks over the half of a value that is
-    there already take several times as long as the parsing, with every other thread waiting."""
-    with _Paused.lock:
-        if _Paused.count == 0:
-            _Paused.was_on = gc.isenabled()
-            gc.disable()
-        _Paused.count += 1
-    try:
-        yield
-    finally:
-        with _Paused.lock:
-            _Paused.count -= 1
-            if _Paused.count == 0 and _Paused.was_on:
-                gc.enable()

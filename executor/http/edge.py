@@ -10,8 +10,10 @@ import re
 import secrets
 import time
 import traceback
-from collections.abc import Callable, MutableMapping
+from collections.abc import AsyncGenerator, Callable, MutableMapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -28,6 +30,7 @@ from bridge.wire.errors import (
     PayloadTooLarge,
     UnsupportedMediaType,
 )
+from catalog.large import LARGE, beside
 from executor.http import strictjson, tpmjs
 from executor.http.answers import (
     MethodNotAllowed,
@@ -184,12 +187,15 @@ class Edge:
             return Admitted(principal, known, access, NO_BODY)
         if request.method not in WITH_BODY:
             return Admitted(principal, known, access, UNREAD)
-        data = await self._body(request)
-        if self.settings.is_raw(request.scope["path"]):
-            return Admitted(principal, known, access, bytes(data))
-        _, nodes = self.settings.limits_of(request.scope["path"])
-        body = strictjson.loads(data, max_nodes=nodes or strictjson.MAX_NODES) if data else NO_BODY
-        return Admitted(principal, known, access, body, _BYTES.search(data) is not None)
+        async with self._body(request) as data:
+            if self.settings.is_raw(request.scope["path"]):
+                return Admitted(principal, known, access, bytes(data))
+            if not data:
+                return Admitted(principal, known, access, NO_BODY)
+            _, nodes = self.settings.limits_of(request.scope["path"])
+            parse = partial(_parsed, data, nodes or strictjson.MAX_NODES)
+            body, holds_bytes = parse() if len(data) <= LARGE else await beside(parse)
+            return Admitted(principal, known, access, body, holds_bytes)
 
     def _open_to_pages(self, request: _Request) -> bool:
         """Whether a page from anywhere may ask: where a key is needed, or nothing can be done."""
@@ -213,14 +219,16 @@ class Edge:
         key = await self.doorkeeper.admit(request.scope["headers"], request.scope["query_string"], address)
         return key.id, True, Access(key.access, key.toolkit)
 
-    async def _body(self, request: _Request) -> bytearray:
+    @asynccontextmanager
+    async def _body(self, request: _Request) -> AsyncGenerator[bytearray]:
+        """The bytes of the body. They count as held until they are let go."""
         limit, _ = self.settings.limits_of(request.scope["path"])
         data = bytearray()
         try:
             await request.read_into(data, limit, self.settings.body_deadline, self._take)
+            yield data
         finally:
             self._held -= len(data)
-        return data
 
     def _take(self, size: int) -> None:
         """Count bytes of bodies that are being read. Raises Overloaded when they are too many, all clients together."""
@@ -328,6 +336,11 @@ class _Request:
         except TimeoutError:
             raise RequestTimeout(f"the body did not arrive within {deadline:g} seconds") from None
         self.unread = False
+
+
+def _parsed(data: bytearray, nodes: int) -> tuple[Any, bool]:
+    """The value of a body, and whether there may be bytes in it."""
+    return strictjson.loads(data, max_nodes=nodes), _BYTES.search(data) is not None
 
 
 def _too_large(limit: int) -> PayloadTooLarge:

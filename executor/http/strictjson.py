@@ -21,6 +21,9 @@ INT_MAX: Final = 2**64 - 1
 
 _UNUSUAL_NUMBER: Final = re.compile(rb"[0-9]{19}|[eE]\+?[0-9]{2}")
 """Only a body with such digits can hold a number that is out of range; the others take the faster road."""
+_PIECE: Final = 64 * 1024
+_OVER: Final = 18
+"""Bytes of such digits that may lie behind the piece in which they begin."""
 _STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _STEPS: Final = bytes.maketrans(b"[{]}", bytes([1, 1, 255, 255]))
 """As signed bytes: one deeper, one less deep."""
@@ -47,7 +50,7 @@ def loads(data: bytes | bytearray, *, max_nodes: int = MAX_NODES) -> Any:
         raise NotJson(f"the body is not UTF-8: byte {e.start} is out of place") from None
     if not text.strip(" \t\r\n"):
         raise NotJson("the body is empty", hint="send a JSON object")
-    decoder = _CAREFUL if _UNUSUAL_NUMBER.search(data) else _PLAIN
+    decoder = _CAREFUL if _has_unusual_number(data) else _PLAIN
     try:
         value = decoder.decode(text)
     except NotJson:
@@ -63,6 +66,11 @@ def loads(data: bytes | bytearray, *, max_nodes: int = MAX_NODES) -> Any:
     if _SURROGATE.search(data):
         _check_surrogates(value)
     return value
+
+
+def _has_unusual_number(data: bytes | bytearray) -> bool:
+    """Looked for piece by piece, since other threads get no turn in the middle of a search."""
+    return any(_UNUSUAL_NUMBER.search(data, at, at + _PIECE + _OVER) for at in range(0, len(data), _PIECE))
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -108,10 +116,15 @@ def _check_size(data: bytes | bytearray, max_nodes: int) -> bytes | bytearray:
     crowded = opening + data.count(b",") > max_nodes
     if not crowded and opening <= MAX_DEPTH:
         return b""
-    outside = _STRING.sub(b"", data)
+    # A function is asked for each string, which gives other threads their turn.
+    outside = _STRING.sub(_nothing, data)
     if crowded and outside.count(b",") + outside.count(b"[") + outside.count(b"{") > max_nodes:
         raise PayloadTooLarge(f"the body holds more than {max_nodes} values", details={"limit": max_nodes})
     return outside.translate(None, _NO_BRACKETS)
+
+
+def _nothing(match: re.Match[bytes]) -> bytes:
+    return b""
 
 
 def _depth(brackets: bytes | bytearray) -> int:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.wire.errors import PayloadTooLarge
-from executor.http.strictjson import MAX_DEPTH, NotJson, loads
+from executor.http.strictjson import _PIECE, MAX_DEPTH, NotJson, loads
 
 _INTEGERS = st.integers(-(2**63), 2**64 - 1)
 _TEXT = st.text(st.characters(exclude_categories=("Cs",)))
@@ -121,3 +121,12 @@ def test_what_is_no_json_says_so(text: bytes) -> None:
     with pytest.raises(NotJson) as caught:
         loads(text)
     assert str(caught.value)
+
+
+@pytest.mark.parametrize("before", [3, 2, 1, 0])
+@pytest.mark.parametrize("number", ["-9999999999999999999", "1e999"])
+def test_a_number_out_of_range_is_found_wherever_it_stands(before: int, number: str) -> None:
+    """HTTP-02"""
+    text = '["' + "x" * (_PIECE - before - len('["",-')) + f'",{number}]'
+    with pytest.raises(NotJson, match=r"range|64 bits"):
+        loads(text.encode())

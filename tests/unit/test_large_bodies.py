@@ -6,15 +6,23 @@ import gc
 import json
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
+import anyio
+import anyio.from_thread
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from starlette.responses import Response
 
 from bridge.calls import CallContext
 from bridge.values import encoded
 from catalog.kinds import decoding, reading
+from executor.http import strictjson
+from executor.http.edge import ADMITTED, NO_BODY, Edge
+from executor.http.metrics import Metrics
+from executor.http.settings import EdgeSettings
+from executor.keys import Keyring
 from tests.unit.proxied import failing
 from tests.unit.upstream import call, document, operation, toolbox, upstream
 
@@ -96,3 +104,47 @@ async def test_a_large_body_is_parsed_in_another_thread_that_gives_the_loop_its_
     assert len(turns) == len(ROWS)
     assert collected == [False]
     assert gc.isenabled()
+
+
+@pytest.mark.anyio
+async def test_another_request_is_answered_while_a_large_body_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsing, answered = anyio.Event(), threading.Event()
+    parse = strictjson.loads
+
+    def slow(data: bytearray, *, max_nodes: int) -> Any:
+        anyio.from_thread.run_sync(parsing.set)
+        assert answered.wait(10)
+        return parse(data, max_nodes=max_nodes)
+
+    monkeypatch.setattr(strictjson, "loads", slow)
+    read: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        read.append(scope[ADMITTED].body)
+        await Response(status_code=204)(scope, receive, send)
+
+    edge = Edge(app, cast(Keyring, None), EdgeSettings(require_key=False), Metrics())
+    async with anyio.create_task_group() as group:
+        group.start_soon(_request, edge, "POST", json.dumps(ROWS).encode())
+        with anyio.fail_after(10):
+            await parsing.wait()
+        assert await _request(edge, "GET") == 204
+        answered.set()
+    assert read == [NO_BODY, ROWS]
+
+
+async def _request(edge: Edge, method: str, body: bytes = b"") -> int:
+    """The status of the answer to a request."""
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+    headers += [(b"content-length", b"%d" % len(body))] if body else []
+    scope = {"type": "http", "method": method, "path": "/x", "raw_path": b"/x", "query_string": b"", "scheme": "http"}
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await edge({**scope, "headers": headers, "client": None, "server": None}, receive, send)
+    return int(sent[0]["status"])
