@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import html
 import json
-import re
 from collections.abc import Iterable
 from itertools import compress
 from typing import Any, Final
@@ -31,15 +30,15 @@ def forms(secret: str) -> set[bytes]:
     found = {raw, raw.hex().encode(), raw.hex().upper().encode()}
     url = quote(raw, safe="")
     found |= {url.encode(), _lower_escapes(url).encode(), quote(raw, safe="/").encode()}
-    escaped = "".join(f"%{byte:02x}" for byte in raw)
+    escaped = "%" + raw.hex("%")
     found |= {escaped.encode(), escaped.upper().encode()}
     found |= {raw[::-1], secret[::-1].encode("utf-8", "surrogatepass")}
     points = [ord(character) for character in secret]
-    found |= {"".join(form % point for point in points).encode() for form in ("&#%d;", "&#x%x;", "&#x%X;")}
+    found |= {(form * len(points) % tuple(points)).encode() for form in ("&#%d;", "&#x%x;", "&#x%X;")}
     found |= {json.dumps(secret)[1:-1].encode(), html.escape(secret).encode("utf-8", "surrogatepass")}
     units = raw.decode("utf-8", "surrogatepass").encode("utf-16-be", "surrogatepass")
-    escapes = "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
-    found |= {escapes.encode(), re.sub("[a-f0-9]{4}", lambda match: match[0].upper(), escapes).encode()}
+    digits = units.hex("/", 2)
+    found |= {("/" + hexadecimal).replace("/", "\\u").encode() for hexadecimal in (digits, digits.upper())}
     for shift in range(3):
         # Characters that also depend on the neighbours of the secret are cut off both ends.
         text = base64.b64encode(b"\0" * shift + raw)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import Final
 
 import anyio.to_thread
 
-from bridge.secrets.ports import Secret, SecretMissing
+from bridge.secrets.ports import MAX_BYTES, Secret, SecretMissing
 from bridge.secrets.references import file_key
 from bridge.wire.errors import InvalidRequest
-
-MAX_BYTES: Final = 64 * 1024
 
 
 class FileSecrets:

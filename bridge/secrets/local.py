@@ -15,14 +15,13 @@ import anyio
 import anyio.to_thread
 
 from bridge.secrets import masterkey
-from bridge.secrets.ports import MIN_LENGTH, KeyStore, Secret, SecretMissing, SecretRow, SecretStore
+from bridge.secrets.ports import MAX_BYTES, MIN_LENGTH, KeyStore, Secret, SecretMissing, SecretRow, SecretStore
 from bridge.secrets.references import is_local, local_key
 from bridge.wire.errors import ConfigError, InvalidRequest
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-MAX_LENGTH: Final = 64 * 1024
 _NONCE: Final = 12
 _CHECK: Final = b"executor key check"
 _CHECK_AAD: Final = b"v1|key-check"
@@ -47,15 +46,16 @@ class LocalSecrets:
         """Seal `value` under `name`, in place of an earlier one. Raises InvalidRequest or ConfigError."""
         local_key(name)
         value = value.removesuffix("\n").removesuffix("\r")
-        if not MIN_LENGTH <= len(value) <= MAX_LENGTH:
-            raise InvalidRequest(
-                f"A secret has {MIN_LENGTH} to {MAX_LENGTH} characters: shorter ones cannot be kept out of answers.",
-                hint="A short password can be named by env:NAME instead; it is then not masked in answers.",
-            )
         try:
             plain = value.encode()
         except UnicodeEncodeError:
             raise InvalidRequest("The secret holds a lone surrogate.") from None
+        if len(value) < MIN_LENGTH or len(plain) > MAX_BYTES:
+            raise InvalidRequest(
+                f"A secret has at least {MIN_LENGTH} characters, since shorter ones cannot be kept out of answers,"
+                f" and at most {MAX_BYTES} bytes.",
+                hint="A short password can be named by env:NAME instead; it is then not masked in answers.",
+            )
         async with self._changing:
             cipher = (await self._opened())[0]
             earlier = await self._store.secret(scope, name)

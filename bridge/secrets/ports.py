@@ -7,6 +7,8 @@ from typing import NamedTuple, Protocol
 
 MIN_LENGTH = 8
 """Characters of the shortest secret: anything shorter cannot be masked without damaging ordinary text."""
+MAX_BYTES = 64 * 1024
+"""Bytes of the largest secret, as UTF-8, wherever it is kept."""
 
 
 class Secret:

@@ -11,7 +11,7 @@ from bridge.secrets.file import FileSecrets
 from bridge.secrets.keychain import KeychainSecrets
 from bridge.secrets.local import LocalSecrets
 from bridge.secrets.onepassword import OnePasswordSecrets
-from bridge.secrets.ports import Secret, SecretMissing, SecretProvider
+from bridge.secrets.ports import MAX_BYTES, Secret, SecretMissing, SecretProvider
 from bridge.secrets.references import parse_ref
 from bridge.secrets.server import ReadToken, SecretServer, ServerSettings
 from bridge.secrets.vault import VaultSecrets
@@ -56,7 +56,7 @@ class Providers:
             provider, key = parse_ref(ref)
             if provider not in self._all:
                 raise SecretMissing(f"there is no provider {provider}")
-            return await self._all[provider].resolve(scope, key)
+            return _usable(ref, await self._all[provider].resolve(scope, key))
         except InvalidRequest as e:
             raise SecretMissing(e.message) from None
 
@@ -97,6 +97,18 @@ class Providers:
                 raise SecretMissing(f"the token for {what} is not there: {e.reason}") from None
 
         return read
+
+
+def _usable(ref: str, secret: Secret) -> Secret:
+    """The secret, where every place that it may go to can hold it, and masking it costs no more than it may."""
+    try:
+        size = len(secret.reveal().encode())
+    except UnicodeEncodeError:
+        # An environment holds any bytes, and a server's JSON may hold half of a character.
+        raise SecretMissing(f"{ref} is not UTF-8 text") from None
+    if size > MAX_BYTES:
+        raise SecretMissing(f"{ref} is larger than {MAX_BYTES} bytes")
+    return secret
 
 
 class _Unconfigured:

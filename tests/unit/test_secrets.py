@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from bridge.secrets.masterkey import create, read
 from bridge.secrets.ports import MemorySecrets, SecretMissing
 from bridge.secrets.references import parse_ref
 from bridge.toolbox import Toolbox, ToolboxSettings
-from bridge.wire.errors import ConfigError, InvalidRequest
+from bridge.wire.errors import ConfigError, InvalidRequest, ToolError
 from tests.unit.upstream import call, document, operation, upstream
 
 pytestmark = pytest.mark.anyio
@@ -155,6 +156,34 @@ async def test_a_secret_reaches_the_server_from_each_provider(tmp_path: Path, mo
             "Bearer from-a-file",
             "Bearer from-the-store",
         ]
+
+
+@pytest.mark.parametrize("auth", ["bearer", {"type": "query", "name": "key"}, {"type": "basic"}])
+async def test_a_value_that_is_no_text_or_too_large_is_missing_wherever_it_goes(
+    auth: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An environment holds any bytes: no place of a request may stumble over them, and masking takes time."""
+    async with upstream() as server, Toolbox() as box:
+        described = document({"/x": {"get": operation()}}, server.base)
+        await box.add_openapi(
+            "api", described, auth=auth, secret="env:EXECUTOR_TEST_TOKEN", allow_private=["127.0.0.1"]
+        )
+        for value in (os.fsdecode(b"abc\xff\xfe-secret"), "x" * 65_537):
+            monkeypatch.setenv("EXECUTOR_TEST_TOKEN", value)
+            with pytest.raises(ToolError, match="not available") as failed:
+                await call(box, "api.org.main.op")
+            assert failed.value.code == "connection_missing"
+        assert server.seen == []
+        monkeypatch.setenv("EXECUTOR_TEST_TOKEN", "x" * 6_000)
+        await call(box, "api.org.main.op")
+        assert len(server.seen) == 1
+
+
+async def test_what_is_stored_is_measured_in_bytes() -> None:
+    async with Toolbox() as box:
+        await box.set_secret("token", "x" * 65_536)
+        with pytest.raises(InvalidRequest, match="65536 bytes"):
+            await box.set_secret("token", "ü" * 32_769)
 
 
 async def test_a_connection_whose_local_secret_is_not_set_is_reported() -> None:
