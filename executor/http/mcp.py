@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from bridge.wire.errors import InvalidRequest
+from catalog.large import LARGE, beside
 from executor.http.edge import ADMITTED, Admitted
 from executor.http.operation import permit
 from executor.http.sessions import Sessions
@@ -54,7 +55,7 @@ class McpEndpoint:
         scope[DIRECT] = _direct(scope["query_string"])
         manager = await self._started()
         body = admitted.body if isinstance(admitted.body, bytes) else b""
-        if scope["method"] == "POST" and (refusal := _refusal(body)) is not None:
+        if scope["method"] == "POST" and (refusal := await _refusal(body)) is not None:
             await refusal(scope, receive, send)
             return
         scope["user"] = _user(admitted.principal)
@@ -181,11 +182,11 @@ def _direct(query: bytes) -> bool:
     return asked in ("true", "1")
 
 
-def _refusal(body: bytes) -> Response | None:
+async def _refusal(body: bytes) -> Response | None:
     """The answer to a body that is no JSON-RPC message; None for one that is."""
     from executor.mcp import envelope
 
-    error = envelope.fault(body)
+    error = envelope.fault(body) if len(body) <= LARGE else await beside(envelope.fault, body)
     return None if error is None else Response(envelope.wire(error), 400, media_type="application/json")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any, Final, NoReturn
 
 import mcp_types as types
@@ -15,11 +16,14 @@ _EXACT: Final = 2**53
 
 def fault(body: bytes) -> types.JSONRPCError | None:
     """The error that answers `body`, or None for one request, notification or response. JSON-RPC 2.0, section 5.1:
-    -32700 for what is not JSON, -32600 for what is not a message; the id of the message where it has a usable one."""
+    -32700 for what is not JSON or says a key twice, -32600 for what is not a message; the id of the message where it
+    has a usable one."""
     try:
-        message = json.loads(body, parse_constant=_no_constant)
+        message = json.loads(body, parse_constant=_no_constant, object_pairs_hook=_distinct)
         # A lone surrogate is JSON, and no text.
         json.dumps(message, ensure_ascii=False).encode()
+    except _Repeated as e:
+        return _error(None, types.PARSE_ERROR, f"the key {str(e)[:100]!r} appears twice in one object")
     except (ValueError, RecursionError):
         return _error(None, types.PARSE_ERROR, "the body is not JSON in UTF-8")
     problem = _problem(message)
@@ -65,6 +69,17 @@ def _is_id(id: Any) -> bool:
 
 def _error(id: Any, code: int, message: str) -> types.JSONRPCError:
     return types.JSONRPCError(jsonrpc="2.0", id=id, error=types.ErrorData(code=code, message=message))
+
+
+class _Repeated(ValueError):
+    """Raised for a key that comes twice: two readers may not take the same of its values for the one that counts."""
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise _Repeated(next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1))
+    return found
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -63,6 +63,8 @@ MALFORMED = [
     (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"a": NaN}}', -32700),
     (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"a": "\\ud800"}}', -32700),
     (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": ' + b"[" * 50_000 + b"]" * 50_000 + b"}", -32700),
+    (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "method": "tools/list"}', -32700),
+    (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"a": {"b": 1, "c": 2, "\\u0062": 3}}}', -32700),
     (b"", -32700),
     (b"[]", -32600),
     (b"{}", -32600),
