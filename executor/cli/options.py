@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from cyclopts import Parameter
+from cyclopts import Parameter, validators
 
 from bridge.wire.errors import ExecutorError
 
@@ -18,6 +18,9 @@ MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 """An option that is there or not; cyclopts would add a `--no-…` to each."""
+
+Port = Annotated[int, Parameter(validator=validators.Number(gte=0, lte=65535))]
+Count = Annotated[int, Parameter(validator=validators.Number(gte=1))]
 
 _UNITS: Final = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _AMOUNT: Final = re.compile(r"([0-9][0-9_]*(?:\.[0-9]+)?(?:[eE]\+?[0-9]{1,2})?)\s*(k|M|G|KiB|MiB|GiB)?")

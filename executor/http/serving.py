@@ -6,6 +6,7 @@ import asyncio
 import gc
 import ipaddress
 import os
+import re
 import resource
 import signal
 import threading
@@ -32,6 +33,9 @@ CANCEL_S: Final = 4.0
 STOP_S: Final = 10.0
 """Whatever happens, the process is gone this long after the first signal."""
 MAX_CONNECTIONS: Final = 2048
+
+_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")
+_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\sA-Z]+")
 
 _log = structlog.get_logger("executor.serve")
 
@@ -62,6 +66,15 @@ class ServeSettings:
                 f"without keys, only this machine may connect: {self.host} is not a loopback address",
                 hint="leave --no-auth out, or --host",
             )
+        for name in self.allowed_hosts:
+            if not _NAME.fullmatch(name):
+                raise ConfigError(
+                    f"{name!r} is not the name of a host", hint="such as tools.example.com, without a port"
+                )
+        for origin in self.allowed_origins:
+            if not _ORIGIN.fullmatch(origin):
+                # Browsers say an origin in this one form, so that another would never be met.
+                raise ConfigError(f"{origin!r} is not an origin", hint="such as https://console.example.com, no path")
 
     @property
     def address(self) -> str:

@@ -316,10 +316,21 @@ def test_what_the_system_refuses_is_said_in_its_words(home: Path, command: str, 
     assert all(word in done.stderr for word in words), done.stderr
 
 
-def test_a_port_that_is_none_is_refused(home: Path) -> None:
-    done = process(home, "serve", "--port", "99999")
-    assert done.returncode == 1
-    assert "not a port" in done.stderr
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["serve", "--port", "99999"], "65535"),
+        (["serve", "--allowed-origin", "https://console.test/", "--port", "0"], "is not an origin"),
+        (["connect", "a", "--callback-port", "70000"], "65535"),
+        (["tools", "list", "--limit", "0"], ">= 1"),
+        (["tools", "search", "pets", "--limit", "0"], ">= 1"),
+    ],
+)
+def test_an_option_that_cannot_be_meant_is_wrong_usage(home: Path, arguments: list[str], word: str) -> None:
+    # A server that started all the same would have to be ended.
+    done = (process if arguments[0] == "serve" else cli)(home, *arguments)
+    assert done.returncode == 2
+    assert word in done.stderr
 
 
 def test_the_doctor_sees_a_key_file_that_others_can_read_wherever_it_is(home: Path, tmp_path: Path) -> None:

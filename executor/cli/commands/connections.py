@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from executor.cli.credentials import NONE, Credentials
-from executor.cli.options import HERE, Flag, UsageError, Where
+from executor.cli.options import HERE, Flag, Port, UsageError, Where
 from executor.cli.session import Session, open_session
 
 Scope = Literal["org", "user"]
@@ -20,7 +20,7 @@ async def connect(
     replace: Flag = False,
     no_browser: Flag = False,
     no_sign_in: Flag = False,
-    callback_port: int = 0,
+    callback_port: Port = 0,
     at_server: Flag = False,
     json: Flag = False,
     credentials: Credentials = NONE,

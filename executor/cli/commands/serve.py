@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from executor.cli.options import Flag, home_directory
+from executor.cli.options import Flag, Port, UsageError, home_directory
 
 if TYPE_CHECKING:
     from executor.executor import Executor
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 async def serve(
     *,
     host: str = "127.0.0.1",
-    port: int = 8321,
+    port: Port = 8321,
     home: Annotated[Path | None, Parameter(env_var="EXECUTOR_HOME")] = None,
     no_auth: Flag = False,
     allow_weak_isolation: Flag = False,
@@ -45,6 +45,7 @@ async def serve(
     json
         Log as JSON, one object a line, on standard error.
     """
+    from bridge.wire.errors import ConfigError
     from executor import logs
     from executor.cli import output
     from executor.config import Config
@@ -54,16 +55,19 @@ async def serve(
     directory = home_directory(home).absolute()
     logs.configure(as_json=json)
     config = Config.load(directory)
-    settings = serving.ServeSettings(
-        host,
-        port,
-        not no_auth,
-        tuple(allowed_host or ()),
-        tuple(allowed_origin or ()),
-        directory,
-        config.public_url,
-        config.api_key.get_secret_value() if config.api_key is not None else None,
-    )
+    try:
+        settings = serving.ServeSettings(
+            host,
+            port,
+            not no_auth,
+            tuple(allowed_host or ()),
+            tuple(allowed_origin or ()),
+            directory,
+            config.public_url,
+            config.api_key.get_secret_value() if config.api_key is not None else None,
+        )
+    except ConfigError as e:
+        raise UsageError(e.message, hint=e.hint) from None
     if allow_weak_isolation:
         config = config.with_weak_isolation()
     async with Executor.open(directory, config=config) as executor:

@@ -6,7 +6,7 @@ from typing import Any
 
 from bridge.wire.errors import ExecutorError
 from executor.cli.app import DONE, exit_status
-from executor.cli.options import HERE, Flag, UsageError, Where, read_json
+from executor.cli.options import HERE, Count, Flag, UsageError, Where, read_json
 from executor.cli.session import open_session
 
 
@@ -64,7 +64,7 @@ async def search(
     query: str,
     /,
     *,
-    limit: int = 10,
+    limit: Count = 10,
     integration: str | None = None,
     cursor: str | None = None,
     toolkit: str | None = None,
@@ -96,7 +96,7 @@ async def search(
 async def list_tools(
     *,
     integration: str | None = None,
-    limit: int = 100,
+    limit: Count = 100,
     cursor: str | None = None,
     toolkit: str | None = None,
     json: Flag = False,
