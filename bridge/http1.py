@@ -61,6 +61,7 @@ class Connection:
         self._origin = origin
         self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEADER_BYTES)
         self._received = 0
+        self._ended = False
         self._used = False
         self.idle_since = 0.0
 
@@ -115,7 +116,7 @@ class Connection:
         except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, h11.RemoteProtocolError) as e:
             self._refuse(e)
         if not isinstance(event, h11.EndOfMessage):
-            raise self._broken("ended before it was complete")
+            raise self.gone()
 
     async def _send(self, method: str, target: bytes, headers: Fields, body: bytes) -> None:
         out = self._h11.send(h11.Request(method=method, target=target, headers=list(headers))) or b""
@@ -154,7 +155,7 @@ class Connection:
             elif isinstance(event, h11.EndOfMessage):
                 return bytes(data)
             else:
-                raise self._broken("ended before it was complete")
+                raise self.gone()
 
     async def _records(self, stream: Stream) -> tuple[bytes, Cut | None]:
         """The beginning of a stream, or all of it when it ends in time."""
@@ -166,7 +167,7 @@ class Connection:
                     return bytes(data), cut
             if isinstance(event, h11.EndOfMessage):
                 return bytes(data), None
-            raise self._broken("ended before it was complete")
+            raise self.gone()
         return bytes(data), stream.late()
 
     async def _event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
@@ -176,7 +177,7 @@ class Connection:
                 chunk = await self._stream.receive(CHUNK)
                 self._received += len(chunk)
             except anyio.EndOfStream:
-                chunk = b""
+                self._ended, chunk = True, b""
             self._h11.receive_data(chunk)
         return event
 
@@ -191,13 +192,14 @@ class Connection:
                 raise h11.RemoteProtocolError("illegal chunk header")
 
     def _refuse(self, error: Exception) -> NoReturn:
-        if isinstance(error, h11.RemoteProtocolError) and self._received:
-            raise self._broken("is not well-formed HTTP, or ended before it was complete") from None
+        if isinstance(error, h11.RemoteProtocolError) and not self._ended:
+            raise self._broken("is not well-formed HTTP") from None
         raise self.gone() from None
 
     def gone(self) -> ToolError:
-        """The connection ended before the answer began: whether the request was acted on is not known."""
-        return ToolError("upstream_unreachable", f"{self._origin} closed the connection before it answered.")
+        """The connection ended, however it did, before there was an answer: what became of the request is not known."""
+        when = "in the middle of its answer" if self._received else "before it answered"
+        return ToolError("upstream_unreachable", f"{self._origin} closed the connection {when}.")
 
     def _broken(self, what: str) -> ToolError:
         return ToolError("upstream_error", f"The answer of {self._origin} {what}.", retryable=False)

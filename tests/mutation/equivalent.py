@@ -37,7 +37,7 @@ EQUIVALENT: Final = (
     ),
     Known(
         "bridge/http1.py",
-        'raise self._broken("ended before it was complete")',
+        "raise self.gone()",
         ("pass",),
         "h11 itself raises where a connection ends within a body; this is for a reader that does not",
     ),

@@ -296,11 +296,20 @@ async def test_a_refused_connection_fails_and_a_lost_one_leaves_a_write_unknown(
     async def vanish(seen: Seen, reader: Any, writer: Any) -> None:
         writer.close()
 
+    async def break_off(seen: Seen, reader: Any, writer: Any) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhello")
+        writer.close()
+
     async with upstream() as server, toolbox() as box:
         described = {"/x": {"post": operation(), "get": operation(operationId="get")}}
         await box.add_openapi("api", document(described, server.base), allow_private=["127.0.0.1"])
-        server.answers["/x"] = vanish
-        for path, outcome, retryable in (("op", "unknown", False), ("get", "failed", True)):
+        for how, path, outcome, retryable in (
+            (vanish, "op", "unknown", False),
+            (vanish, "get", "failed", True),
+            (break_off, "op", "unknown", False),
+            (break_off, "get", "failed", True),
+        ):
+            server.answers["/x"] = how
             journal = Journal()
             error = await failing(box, f"api.org.main.{path}", journal=journal)
             assert (error.code, error.retryable) == ("upstream_unreachable", retryable)

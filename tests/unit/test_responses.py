@@ -131,14 +131,14 @@ async def test_a_stream_that_goes_quiet_is_handed_on_before_the_deadline_of_its_
     assert 0 < outcome.http["cut"]["limit"] <= 800
 
 
-async def test_a_stream_that_breaks_off_is_an_upstream_error() -> None:
+async def test_a_stream_that_breaks_off_is_no_answer() -> None:
     async def broken(seen: Seen, reader: Any, writer: Any) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 99\r\n\r\ndata: 1\n\n")
         writer.close()
 
     async with web() as (box, server):
         server.answers["/x"] = broken
-        assert (await refused(box)).code == "upstream_error"
+        assert (await refused(box)).code == "upstream_unreachable"
 
 
 def test_a_stream_that_is_cut_loses_the_record_it_was_cut_in() -> None:
