@@ -28,10 +28,13 @@ class PythonReading:
         self._rest = _texts(self._sent)
         self._indent = 0
         self._refusal: Failure | None = None
+        self._empty = False
 
     def first(self) -> Attempt | None:
-        """The first attempt; None when the text has code blocks, but none in Python."""
-        return self._next()
+        """The first attempt; None when the text has code blocks, but none in Python. No code at all is a script that
+        does nothing, as it is in JavaScript."""
+        attempt = self._next()
+        return Attempt("python", "") if attempt is None and self._empty else attempt
 
     def refused(self, failure: Failure) -> Attempt | None:
         """Say that the interpreter refused to compile the last attempt; what to try now, None for nothing."""
@@ -55,6 +58,7 @@ class PythonReading:
     def _next(self) -> Attempt | None:
         for text in self._rest:
             if not text.strip():
+                self._empty = True
                 continue
             plain = textwrap.dedent(text)
             self._indent = _indent(text) - _indent(plain)
@@ -102,7 +106,5 @@ def _in_string(text: str, at: int) -> bool:
 
 def _no_code(text: str) -> Failure:
     tags = ", ".join(sorted({block.tag for block in fences.blocks(text) if block.tag}))
-    message = f"There is no Python to run: the code blocks are tagged {tags}" if tags else ""
-    if not message:
-        message = "There is no Python to run: the text is empty"
+    message = f"There is no Python to run: the code blocks are tagged {tags}"
     return Failure("syntax_error", "SyntaxError", message, 1, 1, None, None)

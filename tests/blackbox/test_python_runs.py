@@ -59,6 +59,22 @@ for row in tools.demo.org.main.rows(count=10):
     assert [call["path"] for call in run.calls][-1] == "demo.org.main.rows"
 
 
+@pytest.mark.parametrize("language", ["python", "javascript"])
+@pytest.mark.parametrize("code", ["", " \n\t\n", "```\n```", "Nothing yet:\n```{}\n\n```\n"])
+async def test_a_script_without_code_does_nothing(ex: Executor, language: Any, code: str) -> None:
+    run = await ex.run(code.format(language), language=language)
+    assert (run.status, run.result) == ("completed", None), run.error
+
+
+async def test_code_in_another_language_alone_is_not_python(ex: Executor) -> None:
+    run = await ex.run("```js\n1\n```", language="python")
+    assert run.error is not None
+    assert (run.error["code"], run.error["message"]) == (
+        "syntax_error",
+        "There is no Python to run: the code blocks are tagged js",
+    )
+
+
 async def test_python_and_javascript_take_turns_in_one_executor(ex: Executor) -> None:
     runs = [ex.run("input * 2", language=language, input=21) for language in ("python", "javascript") * 5]
     assert [run.result for run in await asyncio.gather(*runs)] == [42] * 10
