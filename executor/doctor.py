@@ -95,7 +95,7 @@ def _images() -> list[Check]:
         try:
             image = images.load(name)
         except images.ImageUnavailable as e:
-            checks.append(Check(f"image {name}", "fail", str(e), "executor images build"))
+            checks.append(Check(f"image {name}", "fail", str(e).partition("; ")[0], "executor images build"))
         else:
             facts = f"{len(image.wasm) / 2**20:.2f} MiB, sha256 {image.sha256[:16]}…, as its manifest says"
             checks.append(Check(f"image {name}", "ok", facts))

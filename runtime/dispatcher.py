@@ -389,4 +389,5 @@ def _installed() -> dict[str, bytes]:
     try:
         return {name: installed.load(name).wasm for name in installed.builders()}
     except installed.ImageUnavailable as e:
-        raise ConfigError(f"the guest images cannot be used: {e}", hint="executor images build") from None
+        # What it says behind the semicolon is the hint.
+        raise ConfigError(str(e).partition("; ")[0], hint="executor images build") from None

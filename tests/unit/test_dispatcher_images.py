@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bridge.wire.errors import Overloaded
+from bridge.wire.errors import ConfigError, Overloaded
+from guest import images
 from runtime import dispatcher as dispatcher_module
 from runtime.dispatcher import Dispatcher, DispatcherSettings
 from runtime.link import Died, Link
@@ -109,3 +111,13 @@ async def test_an_image_with_which_no_worker_starts_is_asked_for_again(monkeypat
         async with asyncio.timeout(30):
             await again
         assert (await run(dispatcher, "1", language="python")).result == b"\x02"
+
+
+def test_an_image_that_is_not_built_is_said_once_and_what_to_do_beside_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(images, "ROOT", tmp_path)
+    monkeypatch.setattr(images, "cache_dir", lambda: tmp_path)
+    with pytest.raises(ConfigError) as caught:
+        dispatcher_module._installed()
+    assert (caught.value.message, caught.value.hint) == ("the guest images are not built", "executor images build")

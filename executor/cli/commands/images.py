@@ -65,7 +65,7 @@ async def list_images(*, json: Flag = False) -> None:
 
     found = images.built()
     if found is None:
-        raise ConfigError("the guest images are not built; run `executor images build`")
+        raise ConfigError("the guest images are not built", hint="executor images build")
     _show(found.as_dict(), json)
 
 
