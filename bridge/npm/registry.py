@@ -71,7 +71,10 @@ class Registry:
         if spec.kind == "version" and not self._settings.min_age_s and not self._fresh(spec.name):
             # One version is asked for by itself: all of them can be a thousand times as long.
             return await self._alone(spec)
-        return (await self._packument(spec.name)).pick(spec)
+        packument = await self._packument(spec.name)
+        if packument.picks_at_once(spec):
+            return packument.pick(spec)
+        return await anyio.to_thread.run_sync(packument.pick, spec)
 
     async def archive(self, manifest: Manifest) -> bytes:
         """The bytes of a package's archive, not yet checked. Raises PackageUnavailable."""

@@ -6,11 +6,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import anyio.lowlevel
 import pytest
 
 from bridge.wire.errors import ConfigError, PackageUnavailable
 from catalog.kinds.npm.integrity import integrity_of
 from catalog.kinds.npm.limits import Limits
+from catalog.kinds.npm.manifest import Manifest, Packument, Wanted
+from catalog.kinds.npm.resolve import resolve
+from catalog.kinds.npm.specs import Spec, parse
 from tests.unit.npm_registry import installer, refused, registry
 from tests.unit.upstream import redirect
 
@@ -224,3 +228,58 @@ async def test_a_tree_may_be_only_so_large_and_so_deep(tmp_path: Path) -> None:
             shelf.publish("ping", version, dependencies={"pong": other})
             shelf.publish("pong", version, dependencies={"ping": version[0]})
         assert (await refused(shelf, tmp_path, "ping")).reason == "too_large"
+
+
+async def test_peers_that_contradict_each_other_in_a_circle_are_installed_as_far_as_they_fit(tmp_path: Path) -> None:
+    """PKG-22: what they need beside them must not be looked for for ever."""
+    names = ["p0", "p1", "p2"]
+    async with registry() as shelf:
+        shelf.publish("demo", dependencies=dict.fromkeys(names, "1"))
+        for n, name in enumerate(names):
+            for version in ("1.0.0", "2.0.0"):
+                peers = {other: "2" if (n + at) % 2 else "1" for at, other in enumerate(names) if other != name}
+                shelf.publish(name, version, peerDependencies=peers)
+        async with installer(shelf, tmp_path) as npm:
+            lock = await npm.lock("demo", "1.0.0")
+    assert {one.name for one in lock.packages} == {"demo", *names}
+
+
+async def test_others_have_their_turn_while_a_tree_is_worked_out() -> None:
+    """PKG-22: with every answer at hand, nothing else makes the resolution wait."""
+    names = [f"p{n}" for n in range(60)]
+
+    class Shelf:
+        async def manifest(self, spec: Spec) -> Manifest:
+            wanted = [Wanted(name, "dependency", "1.0.0") for name in names if name != spec.name]
+            return Manifest(spec.name, spec.text, {}, tuple(wanted))
+
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await anyio.lowlevel.checkpoint()
+            turns += 1
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(others)
+        tree = await resolve(parse("p0", "1.0.0"), Shelf(), Limits())
+        group.cancel_scope.cancel()
+    assert len(tree) == len(names)
+    assert turns > 30
+
+
+def test_of_very_many_versions_one_is_chosen_in_a_thread_and_once() -> None:
+    """PKG-22"""
+    facts = {"name": "demo", "dist": {}}
+    versions = {f"1.0.{n}": facts | {"version": f"1.0.{n}"} for n in range(300)}
+    spec = parse("demo", "^1.0.0")
+    packument = Packument("demo", {"name": "demo", "versions": versions})
+    assert not packument.picks_at_once(spec)
+    assert packument.pick(spec).version == "1.0.299"
+    assert packument.picks_at_once(spec)
+    long = "1.0.0-" + "a" * 300
+    with pytest.raises(PackageUnavailable, match="There is no"):
+        Packument("demo", {"name": "demo", "versions": {long: facts | {"version": long}}}).pick(
+            parse("demo", ">=1.0.0-0")
+        )

@@ -132,6 +132,8 @@ HOSTILE: dict[str, bytes] = {
     "one long file": tarball([entry("package/x", bytes((20 << 20) + 1))]),
     "bomb": gzip.compress(bytes(100 << 20), 9),
     "packed": os.urandom((5 << 20) + 1),
+    "thousands of archives in a row": gzip.compress(b"", mtime=0) * 5_000 + tarball([entry("package/x", "1")]),
+    "extended headers without end": tarball([entry("package/x", "1", pax_headers={"comment": "x" * 60_000})] * 150),
 }
 
 

@@ -161,7 +161,7 @@ async def test_metadata_that_is_too_much_or_contradicts_itself_is_refused(tmp_pa
             shelf.say("demo", facts | {"versions": versions})
             assert (await refused(shelf, tmp_path, "demo")).reason in ("integrity", "not_found"), versions
         for part in ("dependencies", "peerDependencies", "optionalDependencies", "engines", "bundleDependencies"):
-            for value in (None, 5, [], "x", {"a": 5}, {"..": "1"}):
+            for value in (None, 5, [], [{}], "x", {"a": 5}, {"..": "1"}):
                 shelf.say("demo", facts | {"versions": {"1.0.0": one | {part: value}}})
                 async with installer(shelf, tmp_path / part) as npm:
                     expected = PackageUnavailable if isinstance(value, dict) else AssertionError

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -88,6 +90,28 @@ def test_a_package_imports_its_own_names() -> None:
     assert found.resolve(base, "#fs", "import") == "fs"
 
 
+def test_imports_that_lead_to_imports_lead_nowhere() -> None:
+    """PKG-10: a circle has no end, and lists of such take twice as long with each step."""
+    doubling = {f"#{n}": [f"#{n + 1}"] * 2 for n in range(60)}
+    own = package("tool", {"index.js": ""}, imports={"#a": "#a", "#b": "#c", "#c": "#b", "#x/*": "#x/*/y"} | doubling)
+    found = resolver(own)
+    for name in ("#a", "#b", "#x/z", "#0"):
+        with pytest.raises(Unresolved):
+            found.resolve("node_modules/tool/index.js", name, "import")
+
+
+def test_the_longest_pattern_counts_and_of_very_many_some_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PKG-18"""
+    exports = {"./*": "./all/*", "./b/*": "./b/*", "./c/*.js": "./c/*.js", "./d/": "./d/", "./b/x": "./one.js"}
+    files = dict.fromkeys(("all/a", "b/y", "c/z.js", "d/e", "one.js"), "")
+    found = resolver(package("tool", files, exports=exports))
+    for asked, file in (("a", "all/a"), ("b/y", "b/y"), ("b/x", "one.js"), ("c/z.js", "c/z.js"), ("d/e", "d/e")):
+        assert found.resolve("x", f"tool/{asked}", "import") == f"node_modules/tool/{file}"
+    monkeypatch.setattr("catalog.kinds.npm.resolution.MAX_PATTERNS", 3)
+    with pytest.raises(Unresolved):
+        resolver(package("tool", files, exports=exports)).resolve("x", "tool/a", "import")
+
+
 def test_a_folder_is_its_main_or_its_index() -> None:
     own = package("tool", {"index.js": "", "lib/index.js": "", "lib.js": "", "data/index.json": "{}"}, main="lib/")
     found = resolver(own)
@@ -163,6 +187,47 @@ def test_hostile_text_is_scanned_in_time_that_grows_with_its_length() -> None:
             sources.format_of("a.js", text, {})
             spent.append(time.process_time() - began)
         assert spent[1] < 16 * spent[0] + 1, shape[:20]
+
+
+def test_keywords_and_spaces_are_read_about_as_fast_as_other_text() -> None:
+    """PKG-18: an expression that tries every way to read them takes a hundred times as long."""
+    spent = []
+    for text in ("value = 1; \n" * 20_000, ("import " + " " * 19) * 9_000, "\n" * 240_000):
+        began = time.process_time()
+        sources.asked(text, "esm")
+        sources.format_of("a.js", text, {})
+        spent.append(time.process_time() - began)
+    assert max(spent[1:]) < 40 * spent[0], spent
+
+
+def test_no_search_goes_through_much_text_at_once() -> None:
+    """PKG-18: while one does, no other thread runs, and the host answers nobody."""
+    spans = []
+
+    class Pattern:
+        def finditer(self, text: str, start: int, end: int) -> Iterator[re.Match[str]]:
+            spans.append((start, min(end, len(text))))
+            return re.compile("import").finditer(text, start, end)
+
+    text = "import" * 100_000
+    found = [match.start() for match in sources._found(Pattern(), text)]  # type: ignore[arg-type]
+    assert found == list(range(0, len(text), 6))
+    assert max(end - start for start, end in spans) < 100_000
+
+
+def test_a_word_before_another_statement_hides_no_import() -> None:
+    text = "// what to import\nimport 'a'\nimport b, { c } from 'd'\nexport * from 'e'\nimport f\n, g 'h'\nxfrom 'i'"
+    assert sources.asked(text, "esm").statics == ("a", "d", "e")
+    assert sources.format_of("a.js", "x import\nimport 'a'", {}) == "esm"
+    assert sources.format_of("a.js", "x import 'a'" + " " * 300 + "import 'b'", {}) == "cjs"
+
+
+def test_a_bundle_that_takes_too_long_to_make_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PKG-18."""
+    monkeypatch.setattr("catalog.kinds.npm.bundle.MAX_CPU_S", 0.0)
+    for source in ("import './a.js'", "require('./b/' + x)"):
+        with pytest.raises(TooLarge, match="takes more than 0 s"):
+            bundled(esm(source))
 
 
 def test_more_code_than_an_isolate_can_be_given_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,9 @@ BLOCK: Final = 512
 _CHUNK: Final = 64 * 1024
 _EXTENDED: Final = 64 * 1024
 """Bytes of one extended header; a path is far shorter."""
+_ALL_EXTENDED: Final = 8 * 1024 * 1024
+"""Bytes of all of them: reading their records takes far longer than reading files."""
+_MEMBERS: Final = 4_096
 _FILES: Final = frozenset({b"0", b"\0", b"7"})
 _LINKS: Final = frozenset({b"1", b"2"})
 _DRIVE: Final = re.compile(r"\A[A-Za-z]:")
@@ -37,9 +40,11 @@ class Inflated:
     """The decompressed bytes of a gzip archive, as they are asked for and at most `limit` of them."""
 
     def __init__(self, data: bytes, limit: int) -> None:
-        self._left = data
+        self._data = memoryview(data)
+        self._at = 0
         self._limit = limit
         self._given = 0
+        self._members = 1
         self._member = zlib.decompressobj(31)
         self._ready = bytearray()
 
@@ -53,16 +58,22 @@ class Inflated:
 
     def _more(self) -> bool:
         if self._member.eof:
-            if not self._left.startswith(b"\x1f\x8b"):
+            if bytes(self._data[self._at : self._at + 2]) != b"\x1f\x8b":
                 return False
+            self._members += 1
+            if self._members > _MEMBERS:
+                raise BadArchive(f"it is more than {_MEMBERS} archives, one behind the other", "too_large")
             self._member = zlib.decompressobj(31)
-        if not self._left:
+        # What is left over of a piece is copied, so the pieces are small.
+        piece = self._data[self._at : self._at + _CHUNK]
+        if not piece:
             return False
         try:
-            part = self._member.decompress(self._left, _CHUNK)
+            part = self._member.decompress(piece, _CHUNK)
         except zlib.error:
             raise BadArchive("it is not a gzip archive, or a damaged one") from None
-        self._left = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+        rest = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+        self._at += len(piece) - len(rest)
         self._given += len(part)
         if self._given > self._limit:
             raise BadArchive(f"it unpacks to more than {self._limit} bytes", "too_large")
@@ -97,7 +108,7 @@ def _read(data: bytes, limits: Limits) -> dict[str, bytes]:
     stream = Inflated(data, 4 * limits.unpacked + BLOCK * 4 * limits.files)
     found: dict[str, bytes] = {}
     folded: dict[str, str] = {}
-    total = entries = 0
+    total = entries = headers = 0
     extended: dict[str, str] = {}
     while (header := stream.read(BLOCK)) and header != _ZERO:
         entries += 1
@@ -107,6 +118,9 @@ def _read(data: bytes, limits: Limits) -> dict[str, bytes]:
         kind, size = header[156:157], _number(header[124:136])
         if kind in (b"x", b"g", b"L", b"K"):
             body = _body(stream, size, _EXTENDED)
+            headers += size
+            if headers > _ALL_EXTENDED:
+                raise BadArchive(f"its extended headers have more than {_ALL_EXTENDED} bytes", "too_large")
             if kind == b"x":
                 extended = _pax(body)
             elif kind == b"L":
@@ -225,15 +239,16 @@ def _skip(stream: Inflated, size: int) -> None:
 def _pax(body: bytes) -> dict[str, str]:
     """The records of an extended header, each `LENGTH KEY=VALUE` and a newline (POSIX pax)."""
     found: dict[str, str] = {}
-    while body:
-        digits, mark, _ = body[:20].partition(b" ")
+    at = 0
+    while at < len(body):
+        digits, mark, _ = body[at : at + 20].partition(b" ")
         length = int(digits) if digits.isdigit() and len(digits) < 9 else 0
-        record = body[len(digits) + 1 : length]
-        if not mark or length < len(digits) + 2 or length > len(body) or not record.endswith(b"\n"):
+        record = body[at + len(digits) + 1 : at + length]
+        if not mark or length < len(digits) + 2 or at + length > len(body) or not record.endswith(b"\n"):
             raise BadArchive("it holds an extended header that is none")
         key, _, value = record[:-1].partition(b"=")
         found[_text(key)] = _text(value)
-        body = body[length:]
+        at += length
     return found
 
 

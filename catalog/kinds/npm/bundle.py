@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
@@ -15,6 +16,8 @@ RULES: Final = 2
 MAX_MODULES: Final = 20_000
 MAX_BYTES: Final = 48 * 1024 * 1024
 """Of the sources of one bundle, together. What a run's memory allows is usually less."""
+MAX_CPU_S: Final = 30.0
+"""Of processor time, for finding out what a bundle is of; the largest packages take a few seconds."""
 MAX_FOLDER: Final = 2_000
 """Files that are taken of a folder from which a module picks by name."""
 
@@ -79,6 +82,7 @@ class _Reach:
         self._modules: dict[str, dict[str, Any]] = {}
         self._waiting: list[str] = []
         self._bytes = 0
+        self._began = time.thread_time()
 
     def of(self, entry: str) -> dict[str, dict[str, Any]]:
         self._waiting.append(entry)
@@ -125,6 +129,7 @@ class _Reach:
     def _table(self, path: str, specifiers: tuple[str, ...], kind: Kind) -> dict[str, str]:
         found: dict[str, str] = {}
         for specifier in specifiers:
+            self._check_time()
             name = specifier.removeprefix("node:")
             builtin = name.split("/")[0] in BUILTINS and not name.endswith("/")
             if builtin or specifier.startswith("node:"):
@@ -142,12 +147,17 @@ class _Reach:
     def _pick(self, path: str, wants: Asked) -> None:
         """Take along the files of folders from which the module picks one by a name that only code knows."""
         for specifier in wants.folders:
+            self._check_time()
             folder = _folder(path, specifier)
             near = (one for one in self._files if one.startswith(folder) and one.endswith(_PICKED))
             for count, one in enumerate(near):
                 if count == MAX_FOLDER:
                     break
                 self._waiting.append(one)
+
+    def _check_time(self) -> None:
+        if time.thread_time() - self._began > MAX_CPU_S:
+            raise TooLarge(f"finding out what the package is made of takes more than {MAX_CPU_S:g} s")
 
 
 def _folder(path: str, specifier: str) -> str:

@@ -16,6 +16,7 @@ NODE: Final = "22.12.0"
 
 MAX_VERSIONS: Final = 20_000
 MAX_WANTED: Final = 1_000
+_FEW: Final = 200
 _KEPT: Final = (
     "name",
     "version",
@@ -92,7 +93,8 @@ def _wanted(facts: Mapping[str, Any]) -> list[Wanted]:
     for name, spec in _table(facts, "optionalDependencies").items():
         found[name] = Wanted(name, "optional", _text(spec))
     bundled = facts.get("bundleDependencies", facts.get("bundledDependencies"))
-    carried = set(found if bundled is True else bundled if isinstance(bundled, list) else ())
+    named = [one for one in bundled if isinstance(one, str)] if isinstance(bundled, list) else []
+    carried = set(found if bundled is True else named)
     return sorted((one for one in found.values() if one.name not in carried), key=lambda one: one.name)
 
 
@@ -116,11 +118,12 @@ class Packument:
         if len(versions) > MAX_VERSIONS:
             raise PackageUnavailable(f"{name} has {len(versions)} versions.", reason="too_large")
         self.name = name
-        self._versions = {v: _slim(one) for v, one in versions.items() if isinstance(one, Mapping)}
+        known = {v: one for v, one in versions.items() if isinstance(one, Mapping) and len(v) <= specs.MAX_SPEC}
+        self._versions = {version: _slim(one) for version, one in known.items()}
         self._tags = {t: v for t, v in _table(facts, "dist-tags").items() if isinstance(v, str)}
         self._times = _table(facts, "time")
         self._young: Callable[[str], bool] = lambda version: min_age_s > 0 and self._age(version, now) < min_age_s
-        self._picked: dict[str, str] = {}
+        self._picked: dict[str, Manifest] = {}
 
     def _age(self, version: str, now: float) -> float:
         """Seconds since `version` was published; none at all where that is not said."""
@@ -130,16 +133,22 @@ class Packument:
         except (ValueError, TypeError, OverflowError):
             return 0.0
 
+    def picks_at_once(self, spec: Spec) -> bool:
+        """Whether `pick` need not compare so many versions that others would wait for it."""
+        return len(self._versions) <= _FEW or spec.text in self._picked
+
     def pick(self, spec: Spec, *, node: str = NODE) -> Manifest:
         """The version that npm would take. Raises PackageUnavailable (not_found)."""
-        version = self._picked.get(spec.text)
-        if version is None:
-            version = self._picked[spec.text] = self._choose(spec, node)
+        picked = self._picked.get(spec.text)
+        if picked is not None:
+            return picked
+        version = self._choose(spec, node)
         manifest = Manifest.read(self.name, self._versions[version])
         if manifest.version != version:
             raise PackageUnavailable(
                 f"The registry has {manifest.label} in the place of version {version[:40]}.", reason="integrity"
             )
+        self._picked[spec.text] = manifest
         return manifest
 
     def _choose(self, spec: Spec, node: str) -> str:

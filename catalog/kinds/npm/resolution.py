@@ -26,6 +26,8 @@ a document. `node` is tried where these lead nowhere, and before a `default` tha
 _ENDINGS: Final = ("", ".js", ".json", ".node", ".cjs", ".mjs")
 _INDEXES: Final = ("index.js", "index.json", "index.node", "index.cjs", "index.mjs")
 _MAX_DEPTH: Final = 32
+MAX_PATTERNS: Final = 1_000
+"""Keys with a star of one table that are tried."""
 _BLOCKED: Final = object()
 """A target of null: the package says that there is nothing, whatever stands behind it."""
 
@@ -41,6 +43,7 @@ class Resolver:
         self._files = files
         self._folders = {folder for path in files for folder in _parents(path)}
         self._manifests: dict[str, dict[str, Any]] = {}
+        self._stars: dict[int, tuple[Mapping[str, Any], list[tuple[str, str, Any]]]] = {}
 
     def resolve(self, base: str, specifier: str, kind: Kind) -> str:
         """The path that `specifier` means in the file at `base`. Raises Unresolved."""
@@ -94,9 +97,9 @@ class Resolver:
         return None
 
     def _exported(self, folder: str, exports: Any, subpath: str, kind: Kind) -> str | None:
-        if not isinstance(exports, dict) or not any(key.startswith(".") for key in exports):
-            exports = {".": exports}
-        return self._mapped(folder, exports, subpath, kind)
+        if isinstance(exports, dict) and any(key.startswith(".") for key in exports):
+            return self._mapped(folder, exports, subpath, kind)
+        return self._chosen(folder, exports, None, kind, None) if subpath == "." else None
 
     def _import_of_package(self, base: str, specifier: str, kind: Kind) -> str:
         folder, own = self.scope(base)
@@ -109,12 +112,34 @@ class Resolver:
     def _mapped(
         self, folder: str, table: Mapping[str, Any], key: str, kind: Kind, base: str | None = None
     ) -> str | None:
-        target, star = _entry(table, key)
+        target, star = self._entry(table, key)
+        return self._chosen(folder, target, star, kind, base)
+
+    def _chosen(self, folder: str, target: Any, star: str | None, kind: Kind, base: str | None) -> str | None:
         for conditions in (CONDITIONS[kind], (*CONDITIONS[kind], "node")):
             found = self._target(folder, target, star, conditions, kind, base, 0)
             if found is not None:
                 return found if isinstance(found, str) else None
         return None
+
+    def _entry(self, table: Mapping[str, Any], key: str) -> tuple[Any, str | None]:
+        """The target of a key, and what stands for the star where the key is a pattern's; the longest pattern wins."""
+        if key in table and "*" not in key:
+            return table[key], None
+        for head, tail, target in self._patterns(table):
+            if key.startswith(head) and key != head and key.endswith(tail) and len(key) >= len(head) + len(tail):
+                return target, key[len(head) : len(key) - len(tail)]
+        return {}, None
+
+    def _patterns(self, table: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
+        """The keys of `table` that stand for many, as what is before the star and behind it, the longest first."""
+        known = self._stars.get(id(table))
+        if known is None:
+            split = [(*pattern.partition("*"), target) for pattern, target in table.items()]
+            found = [(head, tail, target) for head, mark, tail, target in split if mark or head.endswith("/")]
+            found.sort(key=lambda one: -len(one[0]))
+            known = self._stars[id(table)] = table, found[:MAX_PATTERNS]
+        return known[1]
 
     def _target(
         self,
@@ -149,7 +174,7 @@ class Resolver:
         if star is not None:
             target = target.replace("*", star) if "*" in target else target + star
         if not target.startswith("./"):
-            if base is None or target.startswith(("../", "/")):
+            if base is None or target.startswith(("../", "/", "#")):
                 return None
             if target.startswith("node:"):
                 return target
@@ -178,24 +203,6 @@ class Resolver:
                 if f"{path}/{index}" in self._files:
                     return f"{path}/{index}"
         return None
-
-
-def _entry(table: Mapping[str, Any], key: str) -> tuple[Any, str | None]:
-    """The target of a key, and what stands for the star where the key is a pattern's; the longest pattern wins."""
-    if key in table and "*" not in key:
-        return table[key], None
-    best: tuple[int, Any, str] | None = None
-    for pattern, target in table.items():
-        head, mark, tail = pattern.partition("*")
-        if not mark and pattern.endswith("/"):
-            head, tail = pattern, ""
-        elif not mark:
-            continue
-        if key.startswith(head) and key != head and key.endswith(tail) and len(key) >= len(head) + len(tail):
-            star = key[len(head) : len(key) - len(tail)]
-            if best is None or len(head) > best[0]:
-                best = len(head), target, star
-    return (best[1], best[2]) if best is not None else ({}, None)
 
 
 def _joined(folder: str, path: str) -> str | None:

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 
 from bridge.wire.errors import PackageUnavailable
 from catalog.kinds.npm import specs
@@ -77,8 +78,10 @@ class _Resolution:
         for wanted, manifest in found:
             if manifest is None or not _missing(node, wanted):
                 continue
-            peers = dict(await self._peers(node, manifest, {}))
+            peers = dict(await self._peers(node, manifest, {}, set()))
             self._put(node, wanted, manifest, peers)
+            # What was asked before answers at once: others of this thread have their turn here, and the timeout too.
+            await anyio.lowlevel.checkpoint()
 
     def _put(self, asker: Node, wanted: Wanted, manifest: Manifest, peers: dict[str, Manifest]) -> None:
         placed = place(asker, wanted, manifest, peers)
@@ -122,8 +125,13 @@ class _Resolution:
         except PackageUnavailable:
             return
 
-    async def _peers(self, asker: Node, manifest: Manifest, found: dict[str, Manifest]) -> dict[str, Manifest]:
-        """What `manifest` needs beside it, and what that needs: as `asker` itself wants it, where it does."""
+    async def _peers(
+        self, asker: Node, manifest: Manifest, found: dict[str, Manifest], walked: set[str]
+    ) -> dict[str, Manifest]:
+        """What `manifest` needs beside it, and what that needs: as `asker` itself wants it, where it does.
+
+        `walked` are the versions that were looked at: peers that contradict each other may lead in a circle.
+        """
         for wanted in manifest.wanted:
             if wanted.kind != "peer":
                 continue
@@ -138,9 +146,13 @@ class _Resolution:
             if first is None:
                 continue
             found[wanted.name] = first
-            if len(found) > self._limits.packages:
+            if first.label in walked:
+                continue
+            walked.add(first.label)
+            if len(walked) > self._limits.packages:
                 raise PackageUnavailable(f"{self._spec} needs too many peers.", reason="too_large")
-            await self._peers(asker, first, found)
+            await anyio.lowlevel.checkpoint()
+            await self._peers(asker, first, found, walked)
         return found
 
     async def _quietly(self, wanted: Wanted) -> Manifest | None:

@@ -57,6 +57,7 @@ def check_name(name: str, *, old: bool = False) -> str:
     return name
 
 
+@lru_cache(4096)
 def parse(name: str, text: str, *, asked: bool = False) -> Spec:
     """The spec `text` of the package `name`.
 
