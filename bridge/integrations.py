@@ -41,6 +41,17 @@ class Disconnected(NamedTuple):
         return self._asdict()
 
 
+class Removed(NamedTuple):
+    """What went with an integration: the number of rules, and by the label of each account whose tokens may still be
+    good, why; "" as in `Disconnected`."""
+
+    rules: int
+    unrevoked: dict[str, str]
+
+    def as_dict(self) -> dict[str, Any]:
+        return self._asdict()
+
+
 class Integrations(Adding):
     """The part of the toolbox that changes what there is. `packages` gives what runs those of npm,
     once there is one."""
@@ -277,8 +288,8 @@ class Integrations(Adding):
         spec = changed(spec, idempotent=idempotent)
         self._registry.add_tool(where.integration, where.scope, where.connection, spec)
 
-    async def remove(self, name: str, *, connections: bool = False) -> int:
-        """Remove the integration and the rules that target it; the answer is how many rules that were. Raises NotFound.
+    async def remove(self, name: str, *, connections: bool = False) -> Removed:
+        """Remove the integration and the rules that target it. Raises NotFound.
 
         Its connections are kept for an integration of the same name, where their credentials go to the places that
         they were given for and nowhere else; with `connections` they go too, also those kept from an earlier removal.
@@ -297,10 +308,9 @@ class Integrations(Adding):
             partings = [await self.oauth.part(account, private) for account in kept]
             await self._rules.forget(rules, loosening=False)
         await self.kinds.let_go(name)
-        # What could not be revoked is in the log.
-        await asyncio.gather(*(parting() for parting in partings))
+        told = await asyncio.gather(*(parting() for parting in partings))
         _log.info("integration_removed", integration=name, rules=len(rules))
-        return len(rules)
+        return Removed(len(rules), {one.label: why for one, why in zip(kept, told, strict=True) if why is not None})
 
     async def _kept(self, name: str) -> list[Connection]:
         """The connections of the name in the store, whether or not there is such an integration."""

@@ -14,7 +14,7 @@ from executor.composition import Parts, assemble
 from executor.recorded import Recorded
 
 if TYPE_CHECKING:
-    from bridge.integrations import Disconnected
+    from bridge.integrations import Disconnected, Removed
     from bridge.proxy import Door
     from bridge.refresh import RefreshReport
     from bridge.toolbox import AddReport, Auth, Toolbox
@@ -134,9 +134,10 @@ class Executor(Recorded, Adding):
         is what still awaits it, with `accepted`. Raises NotFound for what does not await it: then nothing is let in."""
         return await self._parts.toolbox.review(name, accept)
 
-    async def remove(self, name: str, *, connections: bool = False) -> int:
-        """Remove an integration and the rules that target it, of which the answer is the number. Its connections are
-        kept for when it is added again, unless `connections`. Raises NotFound."""
+    async def remove(self, name: str, *, connections: bool = False) -> Removed:
+        """Remove an integration and the rules that target it; `rules` is their number. Its connections are kept for
+        when it is added again, unless `connections`: `unrevoked` then says, by account, why tokens that it was signed
+        in with may still be good. Raises NotFound."""
         return await self._parts.toolbox.remove(name, connections=connections)
 
     async def connect(

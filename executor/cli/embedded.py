@@ -70,8 +70,8 @@ class Embedded:
     async def integrations(self) -> list[dict[str, Any]]:
         return self.toolbox.integrations()
 
-    async def remove_integration(self, name: str, *, connections: bool) -> None:
-        await self.toolbox.remove(name, connections=connections)
+    async def remove_integration(self, name: str, *, connections: bool) -> dict[str, Any]:
+        return (await self.toolbox.remove(name, connections=connections)).as_dict()
 
     async def refresh(self, name: str, source: str | Path | None) -> dict[str, Any]:
         return (await self.toolbox.refresh(name, source)).as_dict()

@@ -118,6 +118,15 @@ def say(text: str, style: str = "") -> None:
     notes.print(Text(text, style=style))
 
 
+def say_unrevoked(account: str, why: str) -> None:
+    """Say that tokens of an account that is gone may still be good; `why` is empty where its server cannot revoke."""
+    if why:
+        said = f"the tokens of {account} were not taken back ({visible(why)})"
+    else:
+        said = f"the server of {account} takes no tokens back"
+    say(f"! {said}: revoke them there, or wait until they expire", "odd")
+
+
 _IN_COMMANDS: Final = (
     (re.compile(r"tools\.describe\('([^']*)'\)"), r"executor tools describe \1"),
     (re.compile(r'tools\.search\("…"\)'), "executor tools search WORDS"),

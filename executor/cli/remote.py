@@ -78,9 +78,9 @@ class Remote:
         found: list[dict[str, Any]] = (await self._dict("GET", "/integrations"))["integrations"]
         return found
 
-    async def remove_integration(self, name: str, *, connections: bool) -> None:
+    async def remove_integration(self, name: str, *, connections: bool) -> dict[str, Any]:
         query = {"connections": "true"} if connections else None
-        await self._ask("DELETE", f"/integrations/{quote(name, safe='')}", query=query)
+        return await self._gone(f"/integrations/{quote(name, safe='')}", query)
 
     async def refresh(self, name: str, source: str | Path | None) -> dict[str, Any]:
         body = {} if source is None else {"source": _document(source)}
@@ -119,9 +119,7 @@ class Remote:
         return await self._dict("POST", "/oauth/finish", came)
 
     async def remove_connection(self, integration: str, scope: str, connection: str) -> dict[str, Any]:
-        answer = await self._ask("DELETE", _connection(integration, scope, connection))
-        found: dict[str, Any] = answer.json() if answer.content else {}
-        return found
+        return await self._gone(_connection(integration, scope, connection))
 
     async def rotate_key(self, *, forget_old: bool) -> dict[str, Any]:
         return await self._dict("POST", "/master-key/rotate", {"forget_old": forget_old})
@@ -207,6 +205,12 @@ class Remote:
                 await self.set_secret(name, _value_of(ref), scope=given["scope"])
                 known[ref] = f"local:{name}"
         return {key: _renamed(value, known) if key in ("auth", "secret") else value for key, value in given.items()}
+
+    async def _gone(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """What is said of what was removed, {} where there is nothing to say."""
+        answer = await self._ask("DELETE", path, query=query)
+        found: dict[str, Any] = answer.json() if answer.content else {}
+        return found
 
     async def _dict(
         self, method: str, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None

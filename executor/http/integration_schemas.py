@@ -345,6 +345,14 @@ class SecretList(Told):
     secrets: list[str]
 
 
+class Removed(Told):
+    """An integration that is gone. `unrevoked`: by account, why its tokens were not taken back; empty where their
+    server cannot."""
+
+    rules: int
+    unrevoked: dict[str, str]
+
+
 class Disconnected(Told):
     """An account that is gone. `unrevoked`: why its tokens were not taken back; empty where their server cannot."""
 

@@ -19,6 +19,7 @@ import pytest
 from bridge.wire.errors import InvalidRequest
 from executor import Executor
 from executor.config import Config
+from tests.blackbox.command import cli
 from tests.blackbox.openid import log_in, openid_provider
 from tests.blackbox.server import COMMAND, Server, environment, serving
 from tests.threats.test_sec import spellings
@@ -178,6 +179,21 @@ def sign_in(server: Server, one: Authority, name: str = "api") -> dict[str, str]
 
 def strict(server: Server, one: Authority) -> None:
     add(server, "api", one.base, authorization_url=one.base + "/authorize", token_url=one.base + "/token", scopes=["a"])
+
+
+def test_what_is_removed_with_its_accounts_says_whose_tokens_its_server_kept(server: Server) -> None:
+    with authority_running() as one:
+        strict(server, one)
+        sign_in(server, one)
+        gone = server.ask("DELETE", "/integrations/api?connections=true")
+        assert (gone.status, gone.json) == (200, {"rules": 0, "unrevoked": {"api.org.main": ""}})
+        strict(server, one)
+        sign_in(server, one)
+        told = cli(server.home, "remove", "api", "--connections")
+        assert told.returncode == 0
+        assert "the server of api.org.main takes no tokens back: revoke them there" in " ".join(told.stderr.split())
+        strict(server, one)
+        assert server.ask("DELETE", "/integrations/api?connections=true").status == 204
 
 
 def test_no_token_is_in_the_home_in_a_log_or_in_an_answer(home: Path) -> None:

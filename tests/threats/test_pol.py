@@ -263,7 +263,7 @@ async def test_what_is_removed_takes_its_rules_along() -> None:
         await box.add_policy("api.org.main", "op", "approve", scope="user")
         await box.add_policy("api.org.main", "other", "block")
         assert await refusal(box, "api.org.main.op") == "done"
-        assert await box.remove("api") == 3
+        assert (await box.remove("api")).rules == 3
         assert [one["id"] for one in box.policies()] == [one["id"] for one in kept]
         await box.add_openapi("api", described, allow_private=["127.0.0.1"])
         assert await refusal(box, "api.org.main.op") == "approval_required"

@@ -256,8 +256,8 @@ async def published(box: Toolbox, one: Authority, **extra: Any) -> None:
 async def test_the_tokens_of_an_account_that_is_removed_are_taken_back_at_their_server() -> None:
     async with authority() as one, toolbox() as box:
         await published(box, one, revocation_endpoint=one.base + "/revoke")
-        gone = await box.disconnect("api")
-        assert gone.unrevoked is None
+        await box.connect("api", connection="other")
+        assert await box.remove("api", connections=True) == (0, {})
         assert [(each["token_type_hint"], each["token"]) for each in one.revocations] == [
             ("refresh_token", one.issued[1]),
             ("access_token", one.issued[0]),
@@ -266,15 +266,18 @@ async def test_the_tokens_of_an_account_that_is_removed_are_taken_back_at_their_
         assert not one.families
 
 
+@pytest.mark.parametrize("whole", [False, True], ids=["account", "integration"])
 async def test_tokens_that_a_server_does_not_take_back_are_told_and_the_account_is_gone_all_the_same(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
     monkeypatch.setattr("bridge.oauth.revocation.REVOKE_S", 0.2)
     for answers, said in ((503, "server_error: not now, [secret]"), (None, "no answer within 0 s")):
         async with authority(takes_back=answers) as one, toolbox() as box:
             await published(box, one, revocation_endpoint=one.base + "/revoke")
-            gone = await box.disconnect("api")
-            assert gone.unrevoked == said
+            if whole:
+                assert await box.remove("api", connections=True) == (0, {"api.org.main": said})
+            else:
+                assert await box.disconnect("api") == (0, said)
             assert len(one.revocations) == 1
             assert box.connections.all() == []
             with pytest.raises(ToolError):

@@ -345,7 +345,7 @@ async def test_a_removed_integration_keeps_its_connections_for_its_name(monkeypa
         await call(box, "api.org.main.list")
         assert server.seen[-1].header("authorization") is None
         await box.remove("api")
-        assert await box.remove("api", connections=True) == 0
+        assert await box.remove("api", connections=True) == (0, {})
         with pytest.raises(NotFound):
             await box.remove("api", connections=True)
 

@@ -220,8 +220,7 @@ async def remove(name: str, /, *, where: Where = HERE) -> None:
         kept = set(await session.secrets(scope=scope)) if had else set()
     output.say(f"✔ disconnected {integration}.{scope}.{connection}", "good")
     if (why := gone.get("unrevoked")) is not None:
-        said = f"its tokens were not taken back ({output.visible(why)})" if why else "its server takes no tokens back"
-        output.say(f"! {said}: revoke them there, or wait until they expire", "odd")
+        output.say_unrevoked(f"{integration}.{scope}.{connection}", why)
     used = {ref for one in left for ref in one["secrets"]}
     for ref in had:
         provider, _, secret = ref.partition(":")

@@ -54,8 +54,10 @@ async def remove(name: str, /, *, connections: Flag = False, where: Where = HERE
     from executor.cli import output
 
     async with open_session(where) as session:
-        await session.remove_integration(name, connections=connections)
+        gone = await session.remove_integration(name, connections=connections)
     output.say(f"✔ removed {name}{' and its connections' if connections else ''}", "good")
+    for account, why in (gone.get("unrevoked") or {}).items():
+        output.say_unrevoked(account, why)
 
 
 async def refresh(name: str, source: str | None = None, /, *, json: Flag = False, where: Where = HERE) -> None:

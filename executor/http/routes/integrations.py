@@ -40,8 +40,8 @@ class Integrations:
 
     async def remove(self, call: Call) -> Response:
         query: schemas.RemoveQuery = call.query
-        await self.toolbox.remove(call.params["name"], connections=query.connections)
-        return Response(status_code=204)
+        gone = await self.toolbox.remove(call.params["name"], connections=query.connections)
+        return json_answer(gone.as_dict()) if gone.unrevoked else Response(status_code=204)
 
     async def refresh(self, call: Call) -> Response:
         body: schemas.RefreshRequest = call.body
@@ -170,7 +170,10 @@ class Integrations:
                 "/integrations/{name}",
                 "Remove an integration",
                 self.remove,
-                {204: gone},
+                {
+                    204: gone,
+                    200: Answer("It is gone, and tokens may still be good at their server.", schemas.Removed),
+                },
                 (404,),
                 query=schemas.RemoveQuery,
                 description="Its connections are kept for when it is added again, unless `connections` says otherwise.",
