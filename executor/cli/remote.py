@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 import httpx2
 
 from bridge.accounts import references
-from bridge.wire.errors import ExecutorError
+from bridge.wire.errors import ExecutorError, ImportFailed
 from executor.cli.options import UsageError, read_text
 from executor.cli.session import Called
 
@@ -308,12 +308,12 @@ def _parsed(text: str, source: Path) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        import yaml
+        from catalog.kinds.openapi import reader
 
         try:
-            return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
-        except yaml.YAMLError as e:
-            raise UsageError(f"{str(source)!r} is neither JSON nor YAML: {e}") from None
+            return reader.parsed(text)
+        except ImportFailed as e:
+            raise UsageError(f"{str(source)!r} is neither JSON nor YAML: {e.message}") from None
 
 
 def _connection(integration: str, scope: str, connection: str) -> str:

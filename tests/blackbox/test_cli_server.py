@@ -98,12 +98,28 @@ def test_commands_go_through_the_server_that_holds_their_home(home: Path) -> Non
         assert run_id in cli(home, "runs", "list").stdout
         assert cli(home, "secret", "set", "a", input="a secret value").returncode == 0
         assert [key["name"] for key in json.loads(cli(home, "key", "list", "--json").stdout)["keys"]] == [mine]
+        assert cli(home, "add", "openapi", _with_dates(home), "--name", "rail").returncode == 0
+        assert '"NO" | "SE"' in cli(home, "tools", "describe", "rail.org.main.trains").stdout
         second = cli(home, "serve", "--port", "0")
         assert second.returncode == 1
         assert "open in another process" in second.stderr
         assert "Traceback" not in second.stderr
     assert not shown.exists()
     assert cli(home, "runs", "list").returncode == 0
+
+
+def _with_dates(home: Path) -> str:
+    """A document in YAML whose plain text an older YAML takes for a date, and for false."""
+    country = "{name: country, in: query, schema: {type: string, enum: [NO, SE]}}"
+    day = "{name: day, in: query, schema: {type: string, example: 2026-01-31}}"
+    path = home.parent / "rail.yaml"
+    path.write_text(
+        "openapi: 3.0.0\ninfo: {title: Rail, version: 1.0}\nservers: [{url: https://rail.example}]\n"
+        "paths: {/trains: {get: {operationId: trains, responses: {200: {}}, parameters: ["
+        + f"{country}, {day}"
+        + "]}}}\n"
+    )
+    return str(path)
 
 
 def test_a_server_that_says_where_it_is_to_others_too_is_not_believed(home: Path) -> None:

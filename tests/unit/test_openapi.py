@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bridge.wire.errors import ImportFailed
 from catalog.kinds.openapi import names
+from catalog.kinds.openapi.reader import parsed
 from catalog.model import Manifest
 from tests.examples import examples
 from tests.unit.imported import BASE, imported
@@ -153,11 +154,32 @@ def test_parameters_of_the_same_name_in_two_places_have_keys_of_their_own() -> N
         (b"\xff\xfe\xfd", "UTF-8"),
         ("[" * 100_000, "too deeply"),
         ('{"openapi": "3.0.0", "x": ' + "9" * 5000 + "}", "number too long"),
+        ("x: 0x" + "f" * 5000, "not valid YAML"),
+        ("x: !!int 1:30", "not valid YAML"),
+        ("x: !!bool maybe", "not valid YAML"),
+        ("x: !!timestamp now", "not valid YAML"),
+        ("x: !!float 1:" + "59:" * 2000 + "1", "not valid YAML"),
     ],
 )
 def test_a_malformed_document_says_what_is_wrong_and_where(source: Any, message: str) -> None:
     with pytest.raises(ImportFailed, match=message.replace("{", r"\{").replace("[", r"\[")):
         imported(source)
+
+
+def test_plain_text_in_yaml_is_what_yaml_1_2_says() -> None:
+    """What YAML 1.1 takes for true, 45045 or a date is text: a country may be called NO."""
+    words = ["NO", "yes", "on", "y", "12:30:45", "2020-01-01", "1_000", "0b1", "1.2.3", "="]
+    read = parsed(
+        f"words: [{', '.join(words)}]\nnumbers: [010, 0o10, 0x1F, 1e3, .5, -7, +5]\nrest: [True, false, ~, Null]"
+    )
+    assert read["words"] == words
+    assert read["numbers"] == [10, 8, 31, 1000.0, 0.5, -7, 5]
+    assert read["rest"] == [True, False, None, None]
+    assert parsed("a: &a {b: }\nc: {<<: *a, d: ''}\n200: x") == {
+        "a": {"b": None},
+        "c": {"b": None, "d": ""},
+        "200": "x",
+    }
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -18,6 +19,8 @@ MAX_CHAIN: Final = 32
 """References that may follow one another before it is a loop."""
 MAX_YAML_NODES: Final = 3_000_000
 """Nodes of a YAML document with its aliases written out."""
+MAX_DIGITS: Final = 1_000
+"""Of a whole number in another base than ten; Python limits the others."""
 
 
 class BadReference(Exception):
@@ -25,12 +28,34 @@ class BadReference(Exception):
 
 
 class _Loader(yaml.CSafeLoader):
-    """YAML as JSON means it: dates stay text."""
+    """YAML as OpenAPI means it: the core schema of YAML 1.2 (§10.3.2), in which `NO`, `on`, `12:30`, dates are text."""
 
-    yaml_implicit_resolvers = {  # noqa: RUF012 - as PyYAML has it
-        first: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:timestamp"]
-        for first, pairs in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-    }
+
+_TAG: Final = "tag:yaml.org,2002:"
+_SCALARS: Final = (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", list("-+0123456789")),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", list("-+.0123456789")),
+    ("float", r"[-+]?\.(?:inf|Inf|INF)|\.nan|\.NaN|\.NAN", list("-+.")),
+    ("merge", r"<<", ["<"]),
+)
+"""What plain text is by its look, and the characters with which each begins."""
+
+
+def _whole(loader: yaml.CSafeLoader, node: yaml.ScalarNode) -> int:
+    """Raises ValueError, also for what no number of an API is as long as."""
+    text = str(loader.construct_scalar(node))
+    base = {"0o": 8, "0x": 16}.get(text[:2], 10)
+    if base != 10 and len(text) > MAX_DIGITS:
+        raise ValueError(f"more than {MAX_DIGITS} digits")
+    return int(text if base == 10 else text[2:], base)
+
+
+_Loader.yaml_implicit_resolvers = {}
+for _name, _pattern, _first in _SCALARS:
+    _Loader.add_implicit_resolver(f"{_TAG}{_name}", re.compile(rf"(?:{_pattern})\Z"), _first)
+_Loader.add_constructor(f"{_TAG}int", _whole)
 
 
 def load(source: bytes | str | Mapping[str, Any]) -> dict[str, Any]:
@@ -86,7 +111,8 @@ def _yaml(text: str) -> Any:
         raise ImportFailed(f"The document is not valid YAML: {e.problem or 'malformed'}{where}.") from None
     except RecursionError:
         raise ImportFailed("The document is nested too deeply to be read.") from None
-    except (yaml.YAMLError, ValueError):
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, ArithmeticError):
+        # The loader believes a tag, such as `!!bool`, until the text under it does not fit.
         raise ImportFailed("The document is not valid YAML.") from None
 
 
