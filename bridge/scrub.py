@@ -6,79 +6,99 @@ the needles' own four-byte pieces, so that the time does not grow with their num
 
 from __future__ import annotations
 
-import base64
-import html
-import json
 from collections.abc import Iterable
 from itertools import compress
 from typing import Any, Final
-from urllib.parse import quote
+
+from bridge import forms
+from bridge.forms import MIN_LENGTH
+from bridge.percent import Escaped
 
 MASK: Final = "[secret]"
-MIN_LENGTH: Final = 8
-"""Characters of the shortest secret that is masked: masking shorter ones would damage ordinary text."""
 FEW: Final = 80
 """Needles up to which a plain search for each is the faster way."""
 
 _GRAM: Final = 4
 
 
-def forms(secret: str) -> set[bytes]:
-    """The byte sequences under which `secret` may show: raw, backwards, base64 at each alignment, URL, hex,
-    JSON, HTML."""
-    raw = secret.encode("utf-8", "surrogatepass")
-    found = {raw, raw.hex().encode(), raw.hex().upper().encode()}
-    url = quote(raw, safe="")
-    found |= {url.encode(), _lower_escapes(url).encode(), quote(raw, safe="/").encode()}
-    escaped = "%" + raw.hex("%")
-    found |= {escaped.encode(), escaped.upper().encode()}
-    found |= {raw[::-1], secret[::-1].encode("utf-8", "surrogatepass")}
-    points = [ord(character) for character in secret]
-    found |= {(form * len(points) % tuple(points)).encode() for form in ("&#%d;", "&#x%x;", "&#x%X;")}
-    found |= {json.dumps(secret)[1:-1].encode(), html.escape(secret).encode("utf-8", "surrogatepass")}
-    units = raw.decode("utf-8", "surrogatepass").encode("utf-16-be", "surrogatepass")
-    digits = units.hex("/", 2)
-    found |= {("/" + hexadecimal).replace("/", "\\u").encode() for hexadecimal in (digits, digits.upper())}
-    for shift in range(3):
-        # Characters that also depend on the neighbours of the secret are cut off both ends.
-        text = base64.b64encode(b"\0" * shift + raw)
-        inner = text[-(-shift * 8 // 6) : (shift + len(raw)) * 8 // 6]
-        found |= {inner, inner.replace(b"+", b"-").replace(b"/", b"_")}
-    return {form for form in found if len(form) >= MIN_LENGTH}
+class Needles:
+    """Looks for byte sequences of at least MIN_LENGTH."""
 
+    def __init__(self, needles: Iterable[bytes]) -> None:
+        self._needles = sorted(needles, key=len, reverse=True)
+        self._grams: dict[int, list[tuple[int, bytes]]] | None = None
 
-def _lower_escapes(text: str) -> str:
-    pieces = text.split("%")
-    return pieces[0] + "".join("%" + piece[:2].lower() + piece[2:] for piece in pieces[1:])
+    def __len__(self) -> int:
+        return len(self._needles)
+
+    def are_in(self, data: bytes) -> bool:
+        if len(self._needles) <= FEW:
+            return any(needle in data for needle in self._needles)
+        return bool(self._gram_spans(data))
+
+    def spans(self, data: bytes) -> list[tuple[int, int]]:
+        """Where they stand; overlaps are for the caller to merge."""
+        if len(self._needles) <= FEW:
+            found: list[tuple[int, int]] = []
+            for needle in self._needles:
+                at = data.find(needle)
+                while at >= 0:
+                    found.append((at, at + len(needle)))
+                    at = data.find(needle, at + len(needle))
+            return found
+        return self._gram_spans(data)
+
+    def _gram_spans(self, data: bytes) -> list[tuple[int, int]]:
+        """Every aligned four-byte piece of the text is looked up; a needle of seven bytes or more always covers one."""
+        grams = self._index()
+        pieces = memoryview(data + b"\0" * (-len(data) % _GRAM)).cast("I")
+        found = []
+        for position in compress(range(len(pieces)), map(grams.__contains__, pieces)):
+            for offset, needle in grams[pieces[position]]:
+                start = position * _GRAM - offset
+                if start >= 0 and data.startswith(needle, start):
+                    found.append((start, start + len(needle)))
+        return found
+
+    def _index(self) -> dict[int, list[tuple[int, bytes]]]:
+        if self._grams is None:
+            grams: dict[int, list[tuple[int, bytes]]] = {}
+            for needle in self._needles:
+                for offset in range(_GRAM):
+                    (gram,) = memoryview(needle[offset : offset + _GRAM]).cast("I")
+                    grams.setdefault(gram, []).append((offset, needle))
+            self._grams = grams
+        return self._grams
 
 
 class Scrubber:
     """Masks the given secrets. Those under eight characters are left as they are."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        needles: set[bytes] = set()
-        for secret in secrets:
-            if len(secret) >= MIN_LENGTH:
-                needles |= forms(secret)
-        self._needles = sorted(needles, key=len, reverse=True)
-        self._grams: dict[int, list[tuple[int, bytes]]] | None = None
+        masked = {secret for secret in secrets if len(secret) >= MIN_LENGTH}
+        self._exact = Needles(set[bytes]().union(*map(forms.exact, masked)))
+        self._folded = Needles(set[bytes]().union(*map(forms.folded, masked)))
+        raw = {secret.encode("utf-8", "surrogatepass") for secret in masked}
+        self._escaped = Escaped(raw | {one.replace(b" ", b"+") for one in raw})
 
     def __bool__(self) -> bool:
-        return bool(self._needles)
+        return len(self._exact) > 0
 
     def finds(self, data: bytes) -> bool:
         """Whether a secret shows anywhere in `data`, in any of its forms."""
-        if len(self._needles) <= FEW:
-            return any(needle in data for needle in self._needles)
-        return bool(self._gram_spans(data))
+        return (
+            self._exact.are_in(data)
+            or self._folded.are_in(data.lower())
+            or next(self._escaped.spans(data), None) is not None
+        )
 
     def data(self, data: bytes) -> bytes:
-        spans = self._spans(data)
+        spans = [*self._exact.spans(data), *self._folded.spans(data.lower()), *self._escaped.spans(data)]
         if not spans:
             return data
         out = bytearray()
         at = 0
-        for start, end in spans:
+        for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
             if start >= at:
                 out += data[at:start] + MASK.encode()
             at = max(at, end)
@@ -100,37 +120,3 @@ class Scrubber:
         if isinstance(value, dict):
             return {self.value(key): self.value(item) for key, item in value.items()}
         return value
-
-    def _spans(self, data: bytes) -> list[tuple[int, int]]:
-        """Where needles stand, by their beginning; overlaps are reported and merged by the caller."""
-        if len(self._needles) <= FEW:
-            found: list[tuple[int, int]] = []
-            for needle in self._needles:
-                at = data.find(needle)
-                while at >= 0:
-                    found.append((at, at + len(needle)))
-                    at = data.find(needle, at + len(needle))
-            return sorted(found, key=lambda span: (span[0], -span[1]))
-        return self._gram_spans(data)
-
-    def _gram_spans(self, data: bytes) -> list[tuple[int, int]]:
-        """Every aligned four-byte piece of the text is looked up; a needle of seven bytes or more always covers one."""
-        grams = self._index()
-        pieces = memoryview(data + b"\0" * (-len(data) % _GRAM)).cast("I")
-        found = []
-        for position in compress(range(len(pieces)), map(grams.__contains__, pieces)):
-            for offset, needle in grams[pieces[position]]:
-                start = position * _GRAM - offset
-                if start >= 0 and data.startswith(needle, start):
-                    found.append((start, start + len(needle)))
-        return sorted(found, key=lambda span: (span[0], -span[1]))
-
-    def _index(self) -> dict[int, list[tuple[int, bytes]]]:
-        if self._grams is None:
-            grams: dict[int, list[tuple[int, bytes]]] = {}
-            for needle in self._needles:
-                for offset in range(_GRAM):
-                    (gram,) = memoryview(needle[offset : offset + _GRAM]).cast("I")
-                    grams.setdefault(gram, []).append((offset, needle))
-            self._grams = grams
-        return self._grams
