@@ -47,9 +47,15 @@ def close_database(path: Path) -> None:
 
 def _close_file(path: Path) -> None:
     try:
-        mode = stat.S_IMODE(path.stat().st_mode)
+        facts = path.lstat()
     except FileNotFoundError:
         return
+    if not stat.S_ISREG(facts.st_mode):
+        # What a link leads to may be anybody's, and would be closed to them.
+        raise ConfigError(
+            f"{str(path)!r} is not a plain file", hint="a home on another disk is named by --home, not by links in it"
+        )
+    mode = stat.S_IMODE(facts.st_mode)
     if mode & _OTHERS:
         _restrict(path, 0o600)
         _log.warning("database_open_to_others", file=path.name, mode=f"{mode:04o}", closed=True)

@@ -62,6 +62,21 @@ async def test_a_home_that_was_open_to_others_is_closed_with_a_warning(tmp_path:
     assert await opened(home) == []
 
 
+@pytest.mark.parametrize("name", ["executor.db", "executor.db-wal"])
+async def test_a_link_in_the_place_of_the_database_is_refused_and_what_it_leads_to_keeps_its_mode(
+    tmp_path: Path, name: str
+) -> None:
+    home, other = tmp_path / "home", tmp_path / "passwd"
+    await opened(home)
+    other.touch()
+    loosen(other, 0o644)
+    (home / name).unlink(missing_ok=True)
+    (home / name).symlink_to(other)
+    with pytest.raises(ConfigError, match="not a plain file"):
+        await Store.open(home)
+    assert mode(other) == 0o644
+
+
 @pytest.mark.parametrize("wrong", [0o777, 0o1777, 0o775])
 async def test_a_common_folder_that_others_write_to_is_no_home(tmp_path: Path, wrong: int) -> None:
     common(tmp_path, wrong)
