@@ -23,11 +23,11 @@ from bridge.npm.store import PackageStore
 from bridge.wire.errors import ConfigError, PackageUnavailable
 from catalog.kinds.npm import integrity, resolve
 from catalog.kinds.npm.archive import read_archive
+from catalog.kinds.npm.limits import PACKAGE_JSON
 from catalog.kinds.npm.manifest import NODE, Manifest
 from catalog.kinds.npm.specs import Spec, parse
 from catalog.kinds.npm.tree import FOLDER, FORMAT, Lock, Locked, PackageTree
 
-MAX_PACKAGE_JSON: Final = 4 * 1024 * 1024
 _PARALLEL: Final = 12
 _HELD: Final = 512
 _log = structlog.get_logger("executor.npm")
@@ -272,7 +272,7 @@ def check_package(label: str, name: str, content: Mapping[str, bytes]) -> None:
     if data is None:
         raise PackageUnavailable(f"The archive of {label} is refused: it has no package.json.")
     try:
-        facts: Any = json.loads(data.removeprefix(b"\xef\xbb\xbf")) if len(data) <= MAX_PACKAGE_JSON else None
+        facts: Any = json.loads(data.removeprefix(b"\xef\xbb\xbf")) if len(data) <= PACKAGE_JSON else None
     except (ValueError, RecursionError):
         facts = None
     if not isinstance(facts, dict):

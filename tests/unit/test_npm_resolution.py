@@ -62,10 +62,16 @@ def test_an_entry_is_resolved_inside_its_package_only(manifest: dict[str, object
         found.resolve("x.mjs", "tool", "import")
 
 
-@pytest.mark.parametrize("broken", [b"{", b"[]", b"\xff\xfe", b"[" * 100_000, b'{"__proto__": {"main": "x.js"}}'])
+LARGE = b'{"main": "x.js"}' + b" " * (1 << 20)
+
+
+@pytest.mark.parametrize(
+    "broken", [b"{", b"[]", b"\xff\xfe", b"[" * 100_000, b'{"__proto__": {"main": "x.js"}}', LARGE], ids=range(6)
+)
 def test_a_manifest_that_is_none_counts_for_nothing(broken: bytes) -> None:
     """PKG-10."""
-    files = {"node_modules/tool/package.json": broken, "node_modules/tool/index.js": b""}
+    files = {f"node_modules/tool/{name}": b"" for name in ("index.js", "x.js")}
+    files["node_modules/tool/package.json"] = broken
     assert Resolver(files).resolve("x", "tool", "require") == "node_modules/tool/index.js"
 
 

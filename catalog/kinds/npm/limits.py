@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MIB = 1024 * 1024
+PACKAGE_JSON = MIB
+"""Bytes of a package.json that is read: nothing else of this process goes on while it is parsed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal
 
+from catalog.kinds.npm.limits import PACKAGE_JSON
 from catalog.kinds.npm.tree import FOLDER
 
 Kind = Literal["import", "require"]
@@ -219,6 +220,8 @@ def _parents(path: str) -> Iterator[str]:
 
 
 def _manifest(data: bytes | None) -> dict[str, Any]:
+    if data is not None and len(data) > PACKAGE_JSON:
+        return {}
     try:
         found = json.loads((data or b"{}").decode("utf-8-sig"))
     except (ValueError, RecursionError):
