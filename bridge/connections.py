@@ -87,7 +87,8 @@ class Connections:
         """What it refers to that is not there."""
         if not account.references:
             return []
-        return unset(account, await self._local.names(account.scope), self._providers.absent())
+        absent = await self._providers.absent(account.references)
+        return unset(account, await self._local.names(account.scope), absent)
 
     def get(self, integration: str, scope: str, name: str) -> Connection:
         """Raises NotFound."""

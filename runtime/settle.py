@@ -26,7 +26,7 @@ INLINE_DECODE: Final = 256 * 1024
 HINTS: Final[dict[str, str]] = {
     "syntax_error": "nothing ran; correct the script at the line and column given",
     "never_settles": "every promise needs something that settles it: a tool call, a timer, or the script itself",
-    "stack_exhausted": "recursion went too deep; use a loop, or catch the RangeError",
+    "stack_exhausted": "recursion went too deep; use a loop, or catch the RangeError (in Python the RecursionError)",
     "unserializable": "return JSON data or bytes; the path names the part that cannot cross",
     "result_too_large": "return less: a count, a page, a summary",
     "fuel_exhausted": "the script computed too much; do less, or raise budgets.fuel",

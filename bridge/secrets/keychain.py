@@ -35,7 +35,12 @@ def absent() -> str | None:
         from keyring.backends.fail import Keyring as NoBackend
     except ImportError:
         return "the library keyring is not installed (pip install 'executor-runtime[keychain]')"
-    return "this machine has no keychain that keyring knows" if isinstance(keyring.get_keyring(), NoBackend) else None
+    try:
+        backend = keyring.get_keyring()
+    except Exception as e:
+        # What a person configured may be anything, or missing.
+        return f"the keychain that keyring is set up with cannot be used ({type(e).__name__})"
+    return "this machine has no keychain that keyring knows" if isinstance(backend, NoBackend) else None
 
 
 def _read(service: str, account: str) -> str | None:
@@ -43,9 +48,12 @@ def _read(service: str, account: str) -> str | None:
     if reason is not None:
         raise SecretMissing(reason)
     import keyring
-    from keyring.errors import KeyringError
 
     try:
-        return keyring.get_password(service, account)
-    except KeyringError as e:
+        value: object = keyring.get_password(service, account)
+    except Exception as e:
+        # Backends raise what their own libraries do, whose text may say anything.
         raise SecretUnavailable(f"the keychain cannot be read ({type(e).__name__})") from None
+    if value is not None and not isinstance(value, str):
+        raise SecretMissing(f"the keychain's entry {service}/{account} is no text")
+    return value

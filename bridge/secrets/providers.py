@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
+
+import anyio.to_thread
 
 from bridge.secrets import keychain
 from bridge.secrets.cached import CachedSecrets
@@ -65,10 +68,12 @@ class Providers:
         for one in self._cached:
             one.forget()
 
-    def absent(self) -> dict[str, str]:
-        """The providers that cannot give anything as they are, and why."""
-        found = {name: one.reason for name, one in self._all.items() if isinstance(one, _Unconfigured)}
-        reason = keychain.absent()
+    async def absent(self, references: Collection[str]) -> dict[str, str]:
+        """Which of the providers that `references` name cannot give anything as they are, and why."""
+        named = {reference.partition(":")[0] for reference in references}
+        found = {name: one.reason for name in named if isinstance(one := self._all.get(name), _Unconfigured)}
+        # The keychain is looked for on this machine's bus, which takes time.
+        reason = await anyio.to_thread.run_sync(keychain.absent) if "keychain" in named else None
         return found if reason is None else found | {"keychain": reason}
 
     async def close(self) -> None:

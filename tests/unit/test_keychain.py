@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import keyring
 import pytest
@@ -22,11 +22,13 @@ class Chain(KeyringBackend):
     """Entries by service and account."""
 
     priority = 1
-    entries: ClassVar[dict[tuple[str, str], str]] = {("git/hub", "ann"): "cnry_0123456789abcdef"}
+    entries: ClassVar[dict[tuple[str, str], Any]] = {("git/hub", "ann"): "cnry_0123456789abcdef", ("raw", "x"): b"abc"}
 
     def get_password(self, service: str, username: str) -> str | None:
         if service == "locked":
             raise KeyringLocked("cnry_in_an_error_text")
+        if service == "bus":
+            raise OSError("cnry_in_an_error_text")
         return self.entries.get((service, username))
 
     def set_password(self, service: str, username: str, password: str) -> None:
@@ -58,9 +60,27 @@ async def test_an_entry_is_read_by_service_and_account() -> None:
     assert (await provider.resolve("org", "git/hub/ann")).reveal() == "cnry_0123456789abcdef"
     with pytest.raises(SecretMissing, match="no entry git/hub/bob"):
         await provider.resolve("org", "git/hub/bob")
-    with pytest.raises(SecretUnavailable) as caught:
-        await provider.resolve("org", "locked/ann")
-    assert "cnry" not in caught.value.reason
+    for service in ("locked", "bus"):
+        with pytest.raises(SecretUnavailable) as caught:
+            await provider.resolve("org", f"{service}/ann")
+        assert "cnry" not in caught.value.reason
+    with pytest.raises(SecretMissing, match="no text"):
+        await provider.resolve("org", "raw/x")
+
+
+async def test_a_keychain_that_is_set_up_wrongly_hinders_only_who_refers_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise ModuleNotFoundError("No module named 'gone'")
+
+    monkeypatch.setattr(keyring, "get_keyring", broken)
+    monkeypatch.setenv("EXECUTOR_TEST_TOKEN", "a-secret-value")
+    with pytest.raises(SecretMissing, match="cannot be used"):
+        await KeychainSecrets().resolve("org", "a/b")
+    async with Toolbox() as box:
+        report = await box.add_http("web", ["https://api.example.com"], secret="env:EXECUTOR_TEST_TOKEN")
+        assert report.diagnostics == []
+        report = await box.connect("web", connection="other", secret="keychain:a/b")
+        assert "cannot be used" in report.diagnostics[0].message
 
 
 @pytest.mark.usefixtures("_no_chain")
