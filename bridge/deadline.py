@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
+import types
+from collections.abc import Coroutine, Generator
 from types import TracebackType
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class Deadlines:
@@ -19,7 +24,7 @@ class Deadlines:
         self._due = math.inf
 
     def until(self, when: float) -> Deadline:
-        """`with deadlines.until(when): …` ends what the block awaits at `when` on the loop's clock."""
+        """`await deadlines.until(when).over(work)` ends what `work` awaits at `when` on the loop's clock."""
         return Deadline(self, when)
 
     def add(self, deadline: Deadline, loop: asyncio.AbstractEventLoop) -> None:
@@ -49,7 +54,7 @@ class Deadlines:
 
 
 class Deadline:
-    """The limit of one block; `passed` says whether it ended it. Made by `Deadlines.until`.
+    """The limit of one piece of work; `passed` says whether it ended it. Made by `Deadlines.until`.
 
     A cancellation from elsewhere goes through. `asyncio.timeout_at` does the same at many times the cost, which every
     call would pay.
@@ -61,6 +66,23 @@ class Deadline:
         self.passed = False
         self.when = when
         self._all = all
+        self._task: asyncio.Task[Any] | None = None
+        """Whose waiting is watched; None until it waits."""
+
+    @types.coroutine
+    def over(self, work: Coroutine[Any, Any, T]) -> Generator[Any, Any, T | None]:
+        """What `work` returns; None where the time is over before, and `passed` is set.
+
+        Work that never waits, as most of a tool in this process, is not watched.
+        """
+        try:
+            waits_for = work.send(None)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        with self:
+            return (yield from _gone_on(work, waits_for))
+        return None
 
     def __enter__(self) -> Deadline:
         task = asyncio.current_task()
@@ -74,24 +96,44 @@ class Deadline:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         self._all.discard(self)
-        if not self.passed:
+        if not self.passed or self._task is None:
             return False
         others = self._task.uncancel() > self._pending
         return not others and kind is not None and issubclass(kind, asyncio.CancelledError)
 
     def stop(self) -> None:
         """Let the time stand still."""
-        self._left = self.when - self._task.get_loop().time()
+        self._left = self.when - asyncio.get_running_loop().time()
         self._all.discard(self)
 
     def go_on(self) -> float:
         """When it ends now, with what was left when it was stopped."""
-        loop = self._task.get_loop()
+        loop = asyncio.get_running_loop()
         self.when = loop.time() + self._left
-        self._all.add(self, loop)
+        if self._task is not None:
+            self._all.add(self, loop)
         return self.when
 
     def pass_(self) -> None:
         """The time is over: end what the block awaits."""
-        self.passed = True
-        self._task.cancel()
+        if self._task is not None:
+            self.passed = True
+            self._task.cancel()
+
+
+def _gone_on(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
+    """What `yield from` does, for work that waits already."""
+    try:
+        while True:
+            try:
+                sent = yield waits_for
+            except GeneratorExit:
+                work.close()
+                raise
+            except BaseException as e:
+                waits_for = work.throw(e)
+            else:
+                waits_for = work.send(sent)
+    except StopIteration as done:
+        result: T = done.value
+        return result

@@ -56,9 +56,35 @@ def written_limit(size: int) -> int:
     return 2 * size + 64 * 1024
 
 
+_BODY_LIMIT: Final = written_limit(ARGS_BYTES)
+
+
 class Passage:
     """An `Outbound` for one call. `announce_first` is awaited once, before the first byte leaves; `tools` calls a tool
     of the integration's MCP server."""
+
+    __slots__ = (
+        "_announce_first",
+        "_announced",
+        "_client",
+        "_connection",
+        "_gate",
+        "_grant",
+        "_limit",
+        "_oauth",
+        "_providers",
+        "_tools",
+        "_waited_s",
+        "body_limit",
+        "context",
+        "credentialed",
+        "deadline",
+        "put",
+        "repeatable",
+        "resumed",
+        "revealed",
+        "status",
+    )
 
     def __init__(
         self,
@@ -97,7 +123,7 @@ class Passage:
         """Asks a person what the server asks in the middle of the call; None where nobody can wait for that."""
         self.resumed: Resumed | None = None
         """The question that the call goes on from, and its answer."""
-        self.body_limit = written_limit(ARGS_BYTES)
+        self.body_limit = _BODY_LIMIT
         """Bytes that a request's body may have. Whoever makes the call sets this by the size of its arguments."""
 
     async def announce(self) -> None:

@@ -34,7 +34,7 @@ from catalog import paging
 from catalog.address import MAX_PATH
 from catalog.kinds.code import Code
 from catalog.kinds.http import Http
-from catalog.model import Integration, Tool, ToolValue
+from catalog.model import Connection, Integration, Tool, ToolValue
 from catalog.registry import Installed, Registry
 from catalog.validate import Check, checked, checker
 
@@ -45,11 +45,13 @@ DESCRIBE: Final = "$describe"
 FETCH: Final = "$fetch"
 PAGE: Final = "$page"
 
-MakePassage = Callable[[Tool, int, Callable[[], Awaitable[None]]], Passage]
-"""A way out for one call of a tool, with the bytes that an answer may have and what to await before sending."""
+ASKING: Final = "mcp"
+"""The kind of integration whose servers may ask a person something in the middle of a call."""
+
+MakePassage = Callable[[Installed, Connection, int, Callable[[], Awaitable[None]]], Passage]
+"""A way out for one call as an account, with the bytes that an answer may have and what to await before sending."""
 
 MANY_DEFINITIONS: Final = 200
-_MISSING: Final = object()
 _log = structlog.get_logger("executor.proxy")
 
 
@@ -185,13 +187,14 @@ class ToolProxy:
             path, args = meant.path, meant.args
             record.path = path[:MAX_PATH]
         tool = self._find(view, path)
-        record.side_effect = tool.side_effect
-        integration = self._installed(tool).integration
+        record.side_effect = effect = tool.side_effect
+        installed = self._installed(tool)
+        integration = installed.integration
         gather = getattr(integration, "gather", None)
         if gather is not None:
             args = gather(tool, args)
-        if tool.side_effect != "read":
-            args, record.idempotent = self._repeats.keyed(tool, args, self._installed(tool), ctx.run_id, record.id)
+        if effect != "read":
+            args, record.idempotent = self._repeats.keyed(tool, args, installed, ctx.run_id, record.id)
         await self._validate(ctx, tool, args)
         if (examine := getattr(integration, "examine", None)) is not None:
             await examine(tool, args)
@@ -203,19 +206,21 @@ class ToolProxy:
             if approved != ask.binding:
                 raise NeedsApproval(ask) if waits else _unapproved(about, decision)
 
+        connection = self._registry.connection(tool)
+
         async def announce() -> None:
             if journal is not None:
                 record.outcome = "sending"
                 await journal.sending(record)
             record.sent = True
 
-        passage = self._passage(tool, written_limit(ctx.value_bytes), announce)
+        passage = self._passage(installed, connection, written_limit(ctx.value_bytes), announce)
         passage.body_limit = written_limit(ctx.args_bytes)
         passage.repeatable = record.idempotent
         passage.context = ctx
         if resumed is not None:
             record.answered, passage.resumed = resumed.reply.id, resumed
-        if asks is not None:
+        if asks is not None and integration.kind == ASKING:
 
             async def put(question: Question, gone: asyncio.Event) -> Reply:
                 if scrubber := _scrubber(passage):
@@ -228,7 +233,7 @@ class ToolProxy:
                 return reply
 
             passage.put = put
-        answering = self._answer(tool, args, integration, passage, fetching, page)
+        answering = self._answer(tool, args, integration, connection, passage, fetching, page)
         value = await self._made(ctx, tool, answering, passage, record)
         return self._outcome(ctx, value, meta, record, passage)
 
@@ -295,7 +300,7 @@ class ToolProxy:
     def may_ask(self, path: str) -> bool:
         """Whether the tool's server may ask a person something in the middle of a call."""
         tool = self._registry.find(path)
-        return tool is not None and self._installed(tool).kind == "mcp"
+        return tool is not None and self._installed(tool).kind == ASKING
 
     def asks(
         self, ctx: CallContext, path: str, args: dict[str, Any], *, call_id: int, made: bool = False
@@ -316,11 +321,11 @@ class ToolProxy:
         tool: Tool,
         args: dict[str, Any],
         integration: Integration,
+        connection: Connection,
         passage: Passage,
         fetching: Granted | None,
         page: paging.Page | None,
     ) -> ToolValue:
-        connection = self._registry.connection(tool)
         if fetching is not None:
             assert isinstance(integration, Http)
             return await integration.fetch(tool, args, connection, passage, follow=fetching.follow)
@@ -338,14 +343,12 @@ class ToolProxy:
         """The integration's answer, or a ToolError without a secret in it."""
         now = asyncio.get_running_loop().time()
         deadline = now + self._timeout_s if ctx.deadline is None else min(now + self._timeout_s, ctx.deadline)
-        value: Any = _MISSING
         passage.deadline = deadline
         timer = self._deadlines.until(deadline)
         if passage.put is not None:
             passage.put = untimed(passage.put, timer, passage)
         try:
-            with timer:
-                value = await answering
+            value = await timer.over(answering)
         except ToolError as e:
             raise self._clean(e, passage) from None
         except ExecutorError as e:
@@ -354,9 +357,8 @@ class ToolProxy:
             raise _opaque(e, tool, _scrubber(passage)) from None
         finally:
             record.status = passage.status
-        if value is _MISSING:
+        if value is None:
             raise ToolError("upstream_timeout", f"No answer within {max(0.0, deadline - now):.1f} s.")
-        assert isinstance(value, ToolValue)
         return value
 
     def _clean(self, error: ToolError, passage: Passage) -> ToolError:

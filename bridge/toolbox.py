@@ -36,7 +36,7 @@ from bridge.toolkits import MemoryToolkits, Toolkits, ToolkitStore
 from bridge.view import Narrowing
 from bridge.wire.errors import Conflict, ImportFailed
 from catalog import address, rows
-from catalog.model import AddReport, Connection, Tool
+from catalog.model import AddReport, Connection
 from catalog.ranking import Ranker
 from catalog.registry import Installed, Registry
 from catalog.store import CatalogStore, MemoryCatalog
@@ -219,9 +219,7 @@ class Toolbox(Integrations):
             facts["oauth"] |= await self.oauth.state(account) or {}
         return facts
 
-    def _passage(self, tool: Tool, limit: int, announce: Any) -> Passage:
-        installed = self._existing(tool.integration)
-        account = self._registry.connection(tool)
+    def _passage(self, installed: Installed, account: Connection, limit: int, announce: Any) -> Passage:
         return Passage(
             self._client,
             self._gate,

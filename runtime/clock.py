@@ -16,7 +16,7 @@ class Clock:
 
     def now_us(self, at_least: int = 0) -> int:
         """The time of the next step: now, but not before `at_least` or an earlier step."""
-        self._last = max(self._last, at_least, self.real_us())
+        self._last = max(self._last, at_least, self._offset + time.monotonic_ns() // 1000)
         return self._last
 
     def real_us(self) -> int:

@@ -119,7 +119,8 @@ class Driver:
             return
         if self._deadline is None:
             self._start_clock()
-        self._execute_all(self._machine.start())
+        for command in self._machine.start():
+            self._execute(command)
 
     def take_over(self, slot: Slot, calls: Making, caught_up: run.CaughtUp, now_us: int, left_s: float) -> None:
         """Go on with an isolate that was taken through the run's history, which ended at the virtual time `now_us`."""
@@ -214,7 +215,8 @@ class Driver:
         self._feeding = True
         try:
             while self._events:
-                self._execute_all(self._machine.handle(self._events.popleft()))
+                for command in self._machine.handle(self._events.popleft()):
+                    self._execute(command)
         except Exception as e:
             _log.error("the machinery of a run failed", exception=traced(e))
             self._give_up(type(e).__name__)
@@ -233,18 +235,15 @@ class Driver:
             return run.failure("unserializable", f"an emitted value is not one: {e}")
         return None
 
-    def _execute_all(self, commands: list[run.Command]) -> None:
-        for command in commands:
-            self._execute(command)
-
     def _execute(self, command: run.Command) -> None:
         match command:
             case run.MakeCall(call):
                 self._calls.make(call)
             case run.Resume(answers):
                 now_us = self.clock.now_us(self._wake_us if not answers else 0)
-                self._journal.resumed(now_us, answers)
+                # Kept once it is on its way: the worker computes meanwhile, and nothing of it is read before.
                 self._slot.resume(now_us, answers)
+                self._journal.resumed(now_us, answers)
             case run.StartIsolate():
                 self._start_isolate()
             case run.FindPlace() | run.Rebuild():

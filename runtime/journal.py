@@ -77,7 +77,7 @@ class Journal:
         self._add([PAUSE, fuel, calls, wake_us], 64 * (len(calls) + 1))
 
     def resumed(self, now_us: int, answers: Sequence[frames.Answer]) -> None:
-        self._add([RESUME, now_us, answers], 32 + sum(len(answer.value) + 32 for answer in answers))
+        self._add([RESUME, now_us, answers], 32 + sum([len(answer.value) + 32 for answer in answers]))
 
     def ended(self, fuel: int, code: str | None) -> None:
         """Close the journal of a run that paused at least once."""
@@ -110,12 +110,12 @@ class Journal:
             self._revived = False
             self._store.progressed(self._n)
         self._entries.append(entry)
-        self._post(urgent=False)
+        if not self._posted:
+            self._post(urgent=False)
 
     def _post(self, urgent: bool) -> None:
-        if urgent or not self._posted:
-            self._posted = True
-            self._store.database.post(_Chunk(self), urgent=urgent, failed=self._broken)
+        self._posted = True
+        self._store.database.post(_Chunk(self), urgent=urgent, failed=self._broken)
 
     def _broken(self) -> None:
         self.whole = False

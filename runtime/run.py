@@ -14,7 +14,7 @@ but parked calls waits, which `Wait` and `GoOn` say.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, Literal
 
 from bridge.wire import frames
@@ -170,7 +170,7 @@ class RunMachine:
         if len(self._seen) > self._calls:
             return self._stop(failure("calls_exhausted", f"the run made more than its {self._calls} tool calls"))
         self._waiting.extend(calls)
-        commands: list[Command] = list(self._admit())
+        commands = self._admit()
         if self._ready:
             return [*commands, *self._resume()]
         if not self._in_flight and wake_us is None and not self._parked:
@@ -185,10 +185,11 @@ class RunMachine:
     def _fresh(self, calls: Sequence[frames.Call]) -> bool:
         """Note the calls' ids. False when one of them was there before: an answer could not be told from another."""
         before = len(self._seen)
-        self._seen.update(call.id for call in calls)
+        self._seen.update([call.id for call in calls])
         return len(self._seen) == before + len(calls)
 
-    def _admit(self) -> Iterator[Command]:
+    def _admit(self) -> list[Command]:
+        commands: list[Command] = []
         while self._waiting and len(self._in_flight) < self._limit:
             call = self._waiting.popleft()
             self._in_flight.add(call.id)
@@ -196,15 +197,16 @@ class RunMachine:
                 self._again.discard(call.id)
             else:
                 self.calls_made += 1
-            yield MakeCall(call)
+            commands.append(MakeCall(call))
         self.in_flight_peak = max(self.in_flight_peak, len(self._in_flight))
+        return commands
 
     def _finished(self, answer: frames.Answer) -> list[Command]:
         if answer.id not in self._in_flight:
             return []
         self._in_flight.discard(answer.id)
         self._ready.append(answer)
-        commands: list[Command] = list(self._admit()) if self._waiting else []
+        commands = self._admit() if self._waiting else []
         if self.phase == "paused":
             if not self._in_flight:
                 commands += self._resume()
@@ -247,7 +249,7 @@ class RunMachine:
         self.calls_made = len(self._seen - open_ids)
         if event.stepping:
             self._waiting.extend(event.open)
-            return list(self._admit())
+            return self._admit()
         self._seen -= open_ids
         return self._pending(event.open, event.wake_us)
 

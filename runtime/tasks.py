@@ -59,7 +59,7 @@ class Tasks:
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Start `work`, at once where no other task is running: most calls of tools in this process are then over."""
-        task = begin(self._loop, work) if asyncio.current_task() is None else self._loop.create_task(work)
+        task = begin(self._loop, work) if asyncio.current_task(self._loop) is None else self._loop.create_task(work)
         if task.done():
             self._done(task)
         else:

@@ -64,18 +64,25 @@ def read(body: bytes) -> frames.Ready | frames.Pending | frames.Ended:
     return _named(kind, fields)
 
 
+_tuple: Final = tuple.__new__
+
+
 def _named(kind: type[Any], fields: tuple[Any, ...]) -> frames.Ready | frames.Pending | frames.Ended:
     if kind is frames.Pending:
         version, type_, run, calls, logs, emitted, wake, usage = fields
-        return frames.Pending(
-            version,
-            type_,
-            run,
-            [frames.Call(*call) for call in calls],
-            [frames.Log(*log) for log in logs],
-            list(emitted),
-            wake,
-            frames.Usage(*usage),
+        # Each call of a script comes by here: a named tuple's own constructor would take a Python call more for each.
+        return _tuple(
+            frames.Pending,
+            (
+                version,
+                type_,
+                run,
+                [_tuple(frames.Call, call) for call in calls],
+                [_tuple(frames.Log, log) for log in logs] if logs else [],
+                list(emitted),
+                wake,
+                _tuple(frames.Usage, usage),
+            ),
         )
     if kind is frames.Ended:
         version, type_, run, result, failure, logs, emitted, usage, recycle = fields

@@ -92,20 +92,25 @@ def _called(function: Function, args: dict[str, Any]) -> Any:
 
 
 async def _awaited(value: Awaitable[Any]) -> Any:
-    task = asyncio.current_task()
     try:
         return await value
     except Exception:
         raise
     except BaseException as e:
+        task = asyncio.current_task()
         # Whoever cancels the call cancels the task; a tool that only says so has failed.
         if isinstance(e, asyncio.CancelledError) and task is not None and task.cancelling():
             raise
         raise Escaped(e) from e
 
 
+_CONTAINERS: Final = frozenset((dict, list, tuple))
+
+
 def check_parts(value: Any) -> None:
     """Raises ToolError for a value whose keys are no strings, or that unfolds into more parts than are written."""
+    if type(value) not in _CONTAINERS:
+        return
     level = [value]
     parts = 1
     for _ in range(VALUE_DEPTH + 1):
@@ -117,11 +122,11 @@ def check_parts(value: Any) -> None:
                     kind = type(odd[0]).__name__
                     raise ToolError("internal", f"The tool returned a key of type {kind}, and keys are strings.")
                 within += part.values()
-            elif type(part) in (list, tuple):
+            elif type(part) in _CONTAINERS:
                 within += part
             if parts + len(within) > MAX_PARTS:
                 raise ToolError("too_large", f"The tool returned a value of more than {MAX_PARTS} parts.")
         parts += len(within)
-        level = [part for part in within if type(part) in (dict, list, tuple)]
+        level = [part for part in within if type(part) in _CONTAINERS]
         if not level:
             return

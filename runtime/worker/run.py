@@ -248,8 +248,9 @@ class Run:
             self._last_id = call.id
         self._calls_made += len(said.calls)
         self._answers_due += len(said.calls)
-        self._log_bytes += sum(_bytes(log.text) for log in said.logs)
-        self._emitted_bytes += sum(map(len, said.emitted))
+        if said.logs or said.emitted:
+            self._log_bytes += sum(_bytes(log.text) for log in said.logs)
+            self._emitted_bytes += sum(map(len, said.emitted))
         if (
             self._calls_made > limits.bridge_calls
             or self._log_bytes > limits.log_bytes + _LOG_MARGIN

@@ -99,3 +99,103 @@ async def test_a_limit_that_passed_before_its_block_waits_ends_it_at_its_first_w
         await asyncio.sleep(0)
         await asyncio.Event().wait()
     assert deadline.passed
+
+
+async def test_work_that_never_waits_is_not_watched():
+    deadlines = Deadlines()
+
+    async def watched() -> int:
+        return len(deadlines._open)
+
+    assert await deadlines.until(soon() - 1).over(watched()) == 0
+
+
+async def test_work_that_waits_is_watched_until_it_is_over_and_gives_its_result():
+    deadlines = Deadlines()
+    until = deadlines.until(soon() + 60)
+
+    async def work() -> int:
+        await asyncio.sleep(0)
+        seen = len(deadlines._open)
+        await asyncio.sleep(0)
+        return seen
+
+    assert await until.over(work()) == 1
+    assert not deadlines._open
+    assert not until.passed
+
+
+async def test_work_past_its_deadline_is_ended_where_it_waits():
+    ended = []
+
+    async def work() -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("there")
+        return "late"
+
+    until = limit(soon())
+    assert await until.over(work()) is None
+    assert until.passed
+    assert ended == ["there"]
+
+
+async def test_work_may_catch_what_it_awaits_and_go_on():
+    async def work() -> str:
+        future = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(future.set_exception, KeyError())
+        with pytest.raises(KeyError):
+            await future
+        await asyncio.sleep(0)
+        return "went on"
+
+    assert await limit(soon() + 60).over(work()) == "went on"
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_an_error_of_the_work_goes_through(waits: bool):
+    async def work() -> None:
+        if waits:
+            await asyncio.sleep(0)
+        raise KeyError
+
+    deadlines = Deadlines()
+    with pytest.raises(KeyError):
+        await deadlines.until(soon() + 60).over(work())
+    assert not deadlines._open
+
+
+async def test_a_cancellation_from_outside_reaches_the_work_and_goes_through():
+    reached = []
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            reached.append(True)
+            raise
+
+    async def wait() -> None:
+        await limit(soon() + 60).over(work())
+
+    task = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert reached == [True]
+
+
+async def test_time_that_is_stopped_before_the_work_has_waited_is_not_lost():
+    until = limit(soon() + 60)
+
+    async def work() -> float:
+        until.stop()
+        later = until.go_on()
+        await asyncio.sleep(0)
+        return later
+
+    began = soon()
+    assert began + 59 < (await until.over(work()) or 0) < began + 61
+    assert not until.passed
