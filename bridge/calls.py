@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
@@ -41,7 +42,8 @@ class CallRecord:
     `unknown` where it was sent and no answer came. `code` is the ToolError's, `status` the last HTTP status.
     `idempotent`: it may be made again when nobody knows what became of it.
     `answered` is the interaction whose answer has left with it, where its server asked a person something.
-    `started_at` is wall-clock time in seconds, `duration_ms` is measured on a monotonic clock.
+    `started_at` is wall-clock time in seconds, `duration_ms` is measured on a monotonic clock; both are whole
+    microseconds.
     """
 
     id: int
@@ -59,6 +61,16 @@ class CallRecord:
     status: int | None = None
     idempotent: bool = False
     answered: str | None = None
+
+
+def wall_clock() -> float:
+    """Seconds since the Unix epoch, in whole microseconds."""
+    return time.time_ns() // 1000 / 1e6
+
+
+def since_ms(began_ns: int) -> float:
+    """Milliseconds since `began_ns` of `time.perf_counter_ns()`, in whole microseconds."""
+    return (time.perf_counter_ns() - began_ns) // 1000 / 1000
 
 
 class CallOutcome(NamedTuple):

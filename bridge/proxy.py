@@ -16,7 +16,7 @@ import structlog
 from bridge.acting import acting, strictest
 from bridge.approvals import Ask, Binder, NeedsApproval
 from bridge.asking import Asks, Question, Reply, Resumed, untimed
-from bridge.calls import CallContext, CallJournal, CallOutcome, CallRecord, Door
+from bridge.calls import CallContext, CallJournal, CallOutcome, CallRecord, Door, since_ms, wall_clock
 from bridge.deadline import Deadlines
 from bridge.discovery import Discovery
 from bridge.granted import Granted, granted
@@ -106,9 +106,9 @@ class ToolProxy:
         record = CallRecord(
             id=next(self._numbers) if call_id is None else call_id,
             path=path[:MAX_PATH],
-            started_at=time.time(),
+            started_at=wall_clock(),
         )
-        began = time.perf_counter()
+        began = time.perf_counter_ns()
         try:
             outcome = await self._call(
                 ctx, path, args, meta, journal, args_size, record, waits, approved, asks, resumed
@@ -126,7 +126,7 @@ class ToolProxy:
             record.code = "cancelled"
             raise
         finally:
-            record.duration_ms = (time.perf_counter() - began) * 1000
+            record.duration_ms = since_ms(began)
             if journal is not None:
                 journal.finished(record)
 

@@ -12,7 +12,7 @@ import structlog
 
 from bridge.approvals import Ask, NeedsApproval
 from bridge.asking import Question, Reply, Resumed
-from bridge.calls import CallOutcome, CallRecord
+from bridge.calls import CallOutcome, CallRecord, since_ms, wall_clock
 from bridge.traces import traced
 from bridge.wire import codec, frames
 from bridge.wire.errors import FrameError, StorageError, ToolError, Unserializable
@@ -49,7 +49,7 @@ class Call:
         self.task: asyncio.Task[None] | None = None
         self._calls = calls
         self._call = call
-        self._began = time.perf_counter()
+        self._began = time.perf_counter_ns()
         self._dropped = False
         self._record: CallRecord | None = None
         self._closed: dict[str, Any] | None = None
@@ -145,7 +145,7 @@ class Call:
             self._closed = known
 
     def _took_ms(self) -> float:
-        return (time.perf_counter() - self._began) * 1000
+        return since_ms(self._began)
 
     def _unmade(self) -> CallRecord:
         """A record of the call without making it; what was decided before it waited for a person still holds."""
@@ -157,7 +157,7 @@ class Call:
             decision=before.get("decision"),
             rule=before.get("rule"),
             args_bytes=len(self._call.args),
-            started_at=time.time(),
+            started_at=wall_clock(),
         )
 
     async def _attempt(self) -> tuple[bool, bytes]:
@@ -301,8 +301,8 @@ def facts(id: int, record: CallRecord) -> dict[str, Any]:
         "side_effect": record.side_effect,
         "args_bytes": record.args_bytes,
         "value_bytes": record.value_bytes,
-        "started_at": round(record.started_at, 6),
-        "duration_ms": round(record.duration_ms, 3),
+        "started_at": record.started_at,
+        "duration_ms": record.duration_ms,
     }
     if record.code is not None:
         known["code"] = record.code
