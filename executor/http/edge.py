@@ -80,7 +80,8 @@ _NEVER_ESCAPED: Final = frozenset(
 _HOST: Final = re.compile(
     rb"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?)(?::([0-9]{1,5}))?"
 )
-_BYTES: Final = re.compile(rb"\$bytes|\\u0024", re.IGNORECASE)
+_BYTES: Final = (b"$bytes", b"\\u0024")
+"""How a body that holds bytes says so, its sign perhaps escaped."""
 _JSON_TYPE: Final = re.compile(rb'application/json(?:\s*;\s*charset="?utf-8"?)?', re.IGNORECASE)
 
 
@@ -340,7 +341,7 @@ class _Request:
 
 def _parsed(data: bytearray, nodes: int) -> tuple[Any, bool]:
     """The value of a body, and whether there may be bytes in it."""
-    return strictjson.loads(data, max_nodes=nodes), _BYTES.search(data) is not None
+    return strictjson.loads(data, max_nodes=nodes), any(sign in data for sign in _BYTES)
 
 
 def _too_large(limit: int) -> PayloadTooLarge:

@@ -148,3 +148,20 @@ async def _request(edge: Edge, method: str, body: bytes = b"") -> int:
 
     await edge({**scope, "headers": headers, "client": None, "server": None}, receive, send)
     return int(sent[0]["status"])
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("body", "holds"),
+    [(b'{"$bytes": "AA=="}', True), (b'{"\\u0024bytes": "AA=="}', True), (b'{"bytes": "$"}', False)],
+)
+async def test_a_body_that_may_hold_bytes_is_known(body: bytes, holds: bool) -> None:
+    found: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        found.append(scope[ADMITTED].holds_bytes)
+        await Response(status_code=204)(scope, receive, send)
+
+    edge = Edge(app, cast(Keyring, None), EdgeSettings(require_key=False), Metrics())
+    assert await _request(edge, "POST", body) == 204
+    assert found == [holds]
