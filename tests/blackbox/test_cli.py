@@ -324,6 +324,8 @@ def test_what_the_system_refuses_is_said_in_its_words(home: Path, command: str, 
         (["connect", "a", "--callback-port", "70000"], "65535"),
         (["tools", "list", "--limit", "0"], ">= 1"),
         (["tools", "search", "pets", "--limit", "0"], ">= 1"),
+        (["tools", "search", "pets", "--cursor", "x"], "the `next` of an earlier answer"),
+        (["add", "http", "web", "--allow", "ftp://a.test"], "the scheme ftp is not http or https"),
     ],
 )
 def test_an_option_that_cannot_be_meant_is_wrong_usage(home: Path, arguments: list[str], word: str) -> None:

@@ -161,6 +161,13 @@ async def http(
     json
         Print the answer as JSON.
     """
+    from catalog.origin import BadUrl, parse_reach
+
+    for entry in allow:
+        try:
+            parse_reach(entry)
+        except BadUrl as e:
+            raise UsageError(f"{entry!r} cannot be allowed: {e}") from None
     options = place.options() | credentials.options() | {"allow": allow, "fetch": fetch}
     await _add("http", name, options, where, json)
 

@@ -89,7 +89,12 @@ async def search(
         Print the answer as JSON.
     """
     async with open_session(where) as session:
-        found = await session.search(query, limit=limit, integration=integration, cursor=cursor, toolkit=toolkit)
+        try:
+            found = await session.search(query, limit=limit, integration=integration, cursor=cursor, toolkit=toolkit)
+        except ExecutorError as e:
+            if e.code != "invalid_arguments":
+                raise
+            raise UsageError(e.message, hint=e.hint) from None
     _show(found, json)
 
 
