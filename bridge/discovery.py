@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from difflib import get_close_matches
 from typing import Any, Final
@@ -20,6 +21,8 @@ from catalog.validate import unknown
 
 DEFAULT_LIMIT: Final = 10
 MAX_LIMIT: Final = 200
+COMPARED: Final = 4
+"""Paths that lead nowhere for which others are looked for in one turn of the event loop."""
 
 _SEARCH_ARGS: Final = ["query", "limit", "cursor", "integration"]
 _DESCRIBE_ARGS: Final = ["path", "schemas"]
@@ -30,14 +33,17 @@ class Discovery:
         self._registry = registry
         self._policy = policy
         self._repeats = Repeats()
-        self._warming = anyio.Lock()
+        self._turn = anyio.Lock()
+        self._compared = 0
 
     async def ready(self) -> None:
-        """To be awaited before a search: what the first one in a process needs is loaded beside the event loop."""
-        if self._registry.index.cold:
-            async with self._warming:
-                if self._registry.index.cold:
-                    await anyio.to_thread.run_sync(self._registry.index.warm)
+        """To be awaited before a search: what the first one in a process needs is loaded beside the event loop.
+
+        Of many at once each has a turn of the event loop, and whatever else there is to do comes in between.
+        """
+        async with self._turn:
+            if self._registry.index.cold:
+                await anyio.to_thread.run_sync(self._registry.index.warm)
 
     def visible(self, tool: Tool, view: View = EVERYTHING) -> bool:
         return not self._policy.hides(tool, view)
@@ -154,7 +160,7 @@ class Discovery:
         What a view leaves out is told like what does not exist: whoever it narrows cannot ask what else there is.
         """
         shown = path[:200]
-        near = self._registry.suggest(path, lambda tool: self.visible(tool, view))
+        near = self._near(path, view)
         hint = f"Did you mean {', '.join(near)}?" if near else 'Find one with tools.search("…").'
         where = f" in {view.names}" if view.lenses else ""
         message = f"There is no tool {shown!r}{where}."
@@ -166,6 +172,19 @@ class Discovery:
             when = time.strftime("%Y-%m-%d", time.gmtime(gone.at))
             message = f"There is no tool {shown!r} any more: a refresh removed it on {when}."
         return ToolError("tool_not_found", message, path=shown, hint=hint, details={"suggestions": near})
+
+    def _near(self, path: str, view: View) -> list[str]:
+        """What `path` may have meant; beyond some in one turn of the event loop nothing, as comparing takes a while."""
+        if not self._compared:
+            try:
+                asyncio.get_running_loop().call_soon(self._turned)
+            except RuntimeError:
+                return self._registry.suggest(path, lambda tool: self.visible(tool, view))
+        self._compared += 1
+        return self._registry.suggest(path, lambda tool: self.visible(tool, view)) if self._compared <= COMPARED else []
+
+    def _turned(self) -> None:
+        self._compared = 0
 
 
 def _known(args: dict[str, Any], accepted: list[str]) -> None:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
-from typing import Any
+from typing import Any, Final
 
 from catalog import address
 from catalog.model import Connection, Integration, Manifest, Tool, ToolSpec
@@ -15,6 +15,9 @@ from catalog.ranking import Ranker
 from catalog.review import Gone, Pending, Review
 from catalog.search import SearchIndex
 from catalog.signal import Signal
+
+_COMPARED: Final = 200
+"""Characters of a path that are compared, which takes time by the product of two lengths."""
 
 
 @dataclass(slots=True)
@@ -198,13 +201,13 @@ class Registry:
 
     def suggest(self, path: str, visible: Callable[[Tool], bool], limit: int = 3) -> list[str]:
         """Paths that a caller may have meant by one that does not exist, most alike first."""
-        text = path[: address.MAX_PATH]
+        text = path[:_COMPARED]
         near = dict.fromkeys(self.index.candidates(text.rpartition(".")[2], 30) + self.index.candidates(text, 30))
         tools = [tool for candidate in near if (tool := self._tools.get(candidate)) is not None and visible(tool)]
         matcher = SequenceMatcher(b=text.lower(), autojunk=False)
         scored: list[tuple[float, str]] = []
         for tool in tools:
-            matcher.set_seq1(tool.path.lower())
+            matcher.set_seq1(tool.path[:_COMPARED].lower())
             scored.append((-matcher.ratio(), tool.path))
         return [candidate for _, candidate in sorted(scored)[:limit]]
 

@@ -185,7 +185,8 @@ class SearchIndex:
 
     def candidates(self, text: str, limit: int) -> list[str]:
         """Paths that share a word, or the beginning of one, with `text`."""
-        words = [stem for word in words_of(text[:MAX_QUERY])[:MAX_WORDS] for stem in stems(word)]
+        said = dict.fromkeys(words_of(text[:MAX_QUERY])[:MAX_WORDS])
+        words = dict.fromkeys(stem for word in said for stem in stems(word))
         if not words:
             return []
         match = " OR ".join(f'"{word}"*' for word in words)

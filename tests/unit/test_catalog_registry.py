@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from bridge.toolbox import Toolbox, ToolboxSettings
@@ -94,6 +95,20 @@ async def test_suggestions_for_an_unknown_path_are_near_and_few() -> None:
                 await call(box, wrong)
             assert caught.value.details["suggestions"][0] == "shop.org.main.store.placeOrder"
             assert len(caught.value.details["suggestions"]) <= 3
+
+
+async def test_of_many_unknown_paths_at_once_some_are_told_what_is_near() -> None:
+    def suggestions(box: Toolbox) -> int:
+        with pytest.raises(ToolError) as caught:
+            box.describe("shop.org.main.store.placeorder")
+        return len(caught.value.details["suggestions"])
+
+    async with toolbox() as box:
+        box.add_code_tool("shop.org.main.store.placeOrder", lambda args: 1)
+        await anyio.lowlevel.checkpoint()
+        assert [suggestions(box) for _ in range(6)] == [1, 1, 1, 1, 0, 0]
+        await anyio.lowlevel.checkpoint()
+        assert suggestions(box) == 1
 
 
 @pytest.fixture(params=["memory", "file"])

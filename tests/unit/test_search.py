@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
+import anyio.lowlevel
 import pytest
 
+from bridge.calls import CallContext
 from bridge.toolbox import Toolbox
 from bridge.wire.errors import ToolError
 from catalog.model import Tool, ToolSpec
@@ -219,3 +222,36 @@ async def test_an_item_says_what_it_is_in_one_line() -> None:
             "side_effect": "read",
             "signature": "(args: { id: number }) => Promise<string>",
         }
+
+
+async def test_others_have_their_turn_between_searches_that_come_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search takes a while, and a script may ask for as many as it may make calls."""
+    order: list[str] = []
+    plain = SearchIndex.search
+
+    def searched(self: SearchIndex, *args: Any) -> Any:
+        order.append("search")
+        return plain(self, *args)
+
+    async def others() -> None:
+        while True:
+            order.append("others")
+            await anyio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(SearchIndex, "search", searched)
+    async with toolbox() as box, anyio.create_task_group() as group:
+        box.add_code_tool("shop.org.main.get", lambda args: 1)
+        group.start_soon(others)
+        async with anyio.create_task_group() as searches:
+            for number in range(40):
+                searches.start_soon(box.proxy.call, CallContext(run_id="run_x"), "$search", {"query": f"get {number}"})
+        group.cancel_scope.cancel()
+    assert order.count("search") == 40
+    assert ("search", "search") not in pairwise(order)
+
+
+def test_a_word_said_again_and_again_is_looked_for_once(index: SearchIndex) -> None:
+    asked: list[str] = []
+    index._db.set_trace_callback(asked.append)
+    assert "github.org.main.issues.create" in index.candidates("create issue " * 40, 5)
+    assert sum(text.count('"issu') for text in asked) == 1
