@@ -20,6 +20,7 @@ from bridge.scrub import Scrubber
 from bridge.secrets.ports import Secret, SecretMissing, SecretUnavailable
 from bridge.secrets.providers import Providers
 from bridge.wire.errors import ConfigError, ToolError
+from catalog.large import LARGE, beside
 from catalog.model import Connection, OutboundRequest, OutboundResponse, Placement
 from catalog.oauth import TOKEN
 from catalog.origin import BadUrl, Reach, Url, hides_dots, join_url
@@ -179,7 +180,7 @@ class Passage:
                     sent_url, sent_headers = place(url, headers, credentials, self._connection.label)
                     answer = await self._patient(request.method, sent_url, sent_headers, body)
             if answer.status not in REDIRECTS or request.method not in FOLLOWED or not request.follow:
-                kept, data = self.masked(answer.status, answer.headers, answer.body)
+                kept, data = await self.masked(answer.status, answer.headers, answer.body)
                 return OutboundResponse(
                     answer.status,
                     kept,
@@ -193,11 +194,18 @@ class Passage:
             url = self._next(url, answer, seen)
         raise ToolError("upstream_error", f"{request.url.origin} redirects more than {MAX_REDIRECTS} times.")
 
-    def masked(
+    async def masked(
         self, status: int, headers: Sequence[tuple[str, str]], body: bytes
     ) -> tuple[Sequence[tuple[str, str]], bytes]:
         """Headers and body without the secrets that were sent, before anything is cut out of them: half a secret at the
         end of what is shown would be found by nobody any more."""
+        if len(body) > LARGE and self.revealed:
+            return await beside(self._masked, status, headers, body)
+        return self._masked(status, headers, body)
+
+    def _masked(
+        self, status: int, headers: Sequence[tuple[str, str]], body: bytes
+    ) -> tuple[Sequence[tuple[str, str]], bytes]:
         revealed = [secret.reveal() for secret in self.revealed.values()]
         if status < 300:
             # Whatever is kept of the headers is masked with the value, and digits may be part of a number.

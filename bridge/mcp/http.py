@@ -98,19 +98,19 @@ class Gated(httpx2.AsyncBaseTransport):
         if len(data) > size and opened.status < 300:
             raise too_large(self._label, self._limit)
         if opened.status >= 400 and request.method == "POST":
-            self._refuse(request, opened, data[:size], passage)
+            await self._refuse(request, opened, data[:size], passage)
         if opened.status in REDIRECTS and not any(name == "location" for name, _ in opened.headers):
             raise ToolError("upstream_error", f"{self._label} redirects without saying where.", status=opened.status)
         return _response(request, opened.status, opened.headers, httpx2.ByteStream(data[:size]))
 
-    def _refuse(self, request: httpx2.Request, opened: Opened, data: bytes, passage: Passage) -> None:
+    async def _refuse(self, request: httpx2.Request, opened: Opened, data: bytes, passage: Passage) -> None:
         """Raises ToolError unless the body is the JSON-RPC error of a server that has something to say."""
         if opened.status not in (401, 403) and _is_error(data):
             return
         if opened.status == 404 and request.headers.get(SESSION):
             raise Lost("upstream_unreachable", f"{self._label} has forgotten the session.", status=404)
         remedy = passage.remedy(opened)
-        headers, data = passage.masked(opened.status, opened.headers, data)
+        headers, data = await passage.masked(opened.status, opened.headers, data)
         answer = OutboundResponse(opened.status, headers, data, passage.credentialed, remedy=remedy)
         raise payload.failure(answer, connection=self._label)
 

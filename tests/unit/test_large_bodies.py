@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from starlette.responses import Response
 
 from bridge.calls import CallContext
+from bridge.outbound import Passage
 from bridge.values import encoded
 from catalog.kinds import decoding, reading
 from executor.http import strictjson
@@ -104,6 +105,27 @@ async def test_a_large_body_is_parsed_in_another_thread_that_gives_the_loop_its_
     assert len(turns) == len(ROWS)
     assert collected == [False]
     assert gc.isenabled()
+
+
+@pytest.mark.anyio
+async def test_secrets_are_masked_in_a_large_body_in_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EXECUTOR_T", "cnry_1_of_a_bearer")
+    threads: dict[int, int] = {}
+    mask = Passage._masked
+
+    def noted(self: Passage, status: int, headers: Any, body: bytes) -> Any:
+        threads[len(body)] = threading.get_ident()
+        return mask(self, status, headers, body)
+
+    monkeypatch.setattr(Passage, "_masked", noted)
+    async with upstream() as server, toolbox() as box:
+        for count in (1, 20_000):
+            server.reply("/x", [["cnry_1_of_a_bearer"] * count])
+            name, described = f"api{count}", document({"/x": {"get": operation()}}, server.base)
+            await box.add_openapi(name, described, auth="bearer", secret="env:EXECUTOR_T", allow_private=[HOST])
+            assert (await call(box, f"{name}.org.main.op")).value == [["[secret]"] * count]
+    small, large = (threads[size] for size in sorted(threads))
+    assert small == threading.get_ident() != large
 
 
 @pytest.mark.anyio
