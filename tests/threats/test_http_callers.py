@@ -124,7 +124,7 @@ def test_without_keys_only_loopback_is_bound(home: Path, host: str) -> None:
     """HTTP-34"""
 
     done = process(home, "serve", "--port", "0", "--host", host, "--no-auth")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "loopback" in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -249,8 +249,8 @@ async def test_a_disk_that_fails_is_not_called_full(tmp_path: Path):
     """PER-03"""
     home = tmp_path / "home"
     home.mkdir()
-    (home / "executor.db").mkdir()
-    with pytest.raises(ConfigError, match="cannot be opened"):
+    (home / "executor.db-wal").mkdir()
+    with pytest.raises(ConfigError, match="cannot be opened: disk I/O error"):
         await Database.open(home / "executor.db")
 
 
