@@ -22,6 +22,12 @@ ONE = 3 * 65_536
 """Where the guests below touch their memory, behind all that they hold."""
 
 
+def kernel_can() -> bool:
+    """Whether this system does what `prefault` asks of it, and tells what `survey` looks at."""
+    area = ctypes.create_string_buffer(2 * PAGE)
+    return Path("/proc/self/pagemap").exists() and Prefault([0]).apply(-(-ctypes.addressof(area) // PAGE) * PAGE)
+
+
 def present(isolate: Isolate) -> set[int]:
     """The pages of the memory that a touch would not fault on."""
     base, size = isolate.memory()
@@ -43,7 +49,8 @@ def store(page: int) -> str:
 
 def test_the_pages_that_a_start_writes_to_are_found() -> None:
     first = ONE // PAGE
-    assert {first, first + 5} <= set(pages_of(store(0) + store(5)))
+    found = {first, first + 5} & set(pages_of(store(0) + store(5)))
+    assert found == ({first, first + 5} if kernel_can() else set())
     assert first + 5 not in pages_of(store(0))
 
 
@@ -54,11 +61,13 @@ def test_a_module_that_is_no_guest_or_does_not_run_touches_nothing() -> None:
 
 def test_the_pages_of_the_javascript_image_are_present_before_its_first_step() -> None:
     pages = set(image("fibers").prefault.pages)
-    assert 10 < len(pages) < 60
+    assert (10 < len(pages) < 60) if kernel_can() else not pages
     with Isolate(image("fibers"), fuel=LIMITS.fuel, memory_bytes=LIMITS.memory_bytes) as isolate:
-        assert not present(isolate) & pages
+        if pages:
+            assert not present(isolate) & pages
         isolate.begin("start", started("1+1"))
-        assert pages <= present(isolate)
+        if pages:
+            assert pages <= present(isolate)
         output = isolate.advance()
         assert output is not None
         assert protocol.read_output(output).result == b"\x02"
@@ -73,11 +82,12 @@ def test_nothing_depends_on_it_and_a_kernel_that_refuses_is_asked_once(monkeypat
 
     monkeypatch.setattr(prefault, "_call", refuse)
     made = image("fibers")
-    monkeypatch.setattr(made, "prefault", Prefault(made.prefault.pages))
+    monkeypatch.setattr(made, "prefault", Prefault([1, 2, 3]))
     for _ in range(3):
         with Isolate(made, fuel=LIMITS.fuel, memory_bytes=LIMITS.memory_bytes) as isolate:
             assert protocol.read_output(isolate.run("start", started("1+1"))).result == b"\x02"
     assert len(asked) == 1
+    assert not made.prefault.apply(0)
 
 
 def test_only_ranges_of_the_memory_are_named_to_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +116,8 @@ def test_code_and_pages_come_back_as_they_were() -> None:
 
 
 def test_an_image_whose_start_fails_is_surveyed_all_the_same() -> None:
-    assert survey.touched(Image.compile(settings.engine(), guest(start=failed("script_error"))))
+    found = survey.touched(Image.compile(settings.engine(), guest(start=failed("script_error"))))
+    assert bool(found) == kernel_can()
 
 
 LOCKED = """
@@ -123,7 +134,5 @@ os._exit(0)
 
 
 def test_a_locked_worker_can_do_it_where_the_kernel_can() -> None:
-    area = ctypes.create_string_buffer(2 * PAGE)
-    can = Prefault([0]).apply(-(-ctypes.addressof(area) // PAGE) * PAGE)
     done = subprocess.run([sys.executable, "-c", LOCKED], capture_output=True, timeout=60, check=False)
-    assert (done.stdout, done.returncode) == (b"%d" % can, 0), done.stderr[-500:]
+    assert (done.stdout, done.returncode) == (b"%d" % kernel_can(), 0), done.stderr[-500:]
