@@ -5,6 +5,7 @@ Everything here works on text whose line ends are `\\n`.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -24,6 +25,8 @@ _SENTENCE: Final = re.compile(
     re.VERBOSE,
 )
 _CODE: Final = re.compile(r"[;{}=<>\[\]\\|&$+^~@]|\w\(|/[/*]|\*/")
+_HEAD: Final = re.compile(r"(?:async|class|def|elif|else|except|finally|for|if|match|case|try|while|with)\b")
+_HEAD_PREFIX: Final = re.compile(r"\A(?:elif|while|case|match|except)\b ?")
 _LINE_SEARCH: Final = 400
 _MOST_BLOCKS: Final = 256
 
@@ -71,6 +74,12 @@ def _inline(match: re.Match[str], fence: str, tag: str, rest: str) -> Block:
     return Block("", match.start(2), end)
 
 
+def opens_with_tildes(text: str) -> bool:
+    """Whether the first fence is one of tildes, which may stand in a template literal as they are."""
+    found = _OPEN.search(text)
+    return found is not None and found[1][0] == "~"
+
+
 TAGS: Final = frozenset({"js", "javascript", "mjs", "cjs", "node", "ts", "typescript", "mts", "cts", "py", "python"})
 """Tags that say in which language a block is, among those that run here."""
 
@@ -87,14 +96,46 @@ def late_block(text: str) -> Block | None:
 
 def opens_as_prose(text: str) -> bool:
     """Whether the first line that is not blank reads as a sentence, and not as code."""
+    return is_prose(_first_line(text))
+
+
+def _first_line(text: str) -> str:
     head = text.lstrip()
-    return is_prose(head[: head.find("\n")] if "\n" in head else head)
+    return head[: head.find("\n")] if "\n" in head else head
+
+
+def opens_as_code(text: str) -> bool:
+    """Whether the first line that is not blank has something that only code has, and is no fence."""
+    line = _first_line(text)
+    return not is_prose(line) and _OPEN.match(line) is None and _CODE.search(line[:_LINE_SEARCH]) is not None
+
+
+def may_be_code(text: str) -> bool:
+    """Whether the first line that is not blank is neither a fence nor a sentence; a heading may be a comment."""
+    line = _first_line(text)
+    return _OPEN.match(line) is None and (line.startswith("#") or not is_prose(line))
 
 
 def is_prose(line: str) -> bool:
     """Whether a line is a sentence: words side by side or a closing mark, and nothing that only code has."""
     line = line[:_LINE_SEARCH]
-    return _SENTENCE.match(line) is not None and _CODE.search(re.sub(r"`[^`]*`", "", line)) is None
+    if _SENTENCE.match(line) is None or _CODE.search(re.sub(r"`[^`]*`", "", line)) is not None:
+        return False
+    return not _begins_a_block(line.strip())
+
+
+def _begins_a_block(line: str) -> bool:
+    """Whether a line is the head of a statement of Python, such as `if ready:`, whose body may have lost its indent.
+
+    Taken for a sentence it would be left out, and what it guards would run whatever it says.
+    """
+    if not line.endswith(":") or _HEAD.match(line) is None:
+        return False
+    try:
+        ast.parse(_HEAD_PREFIX.sub("if ", line) + " pass")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 def without_prose(text: str) -> str | None:

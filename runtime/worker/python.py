@@ -28,6 +28,7 @@ class PythonReading:
         self._rest = _texts(self._sent)
         self._indent = 0
         self._refusal: Failure | None = None
+        self._fenced = self._refused_fenced = False
         self._empty = False
 
     def first(self) -> Attempt | None:
@@ -38,15 +39,15 @@ class PythonReading:
 
     def refused(self, failure: Failure) -> Attempt | None:
         """Say that the interpreter refused to compile the last attempt; what to try now, None for nothing."""
-        if self._refusal is None:
-            self._refusal = self.located(failure)
+        if self._refusal is None or (self._fenced and not self._refused_fenced):
+            self._refusal, self._refused_fenced = self.located(failure), self._fenced
         return self._next()
 
     def stripped(self, answer: Any) -> None:
         raise FrameError("Python has no types to strip")
 
     def failure(self) -> Failure:
-        """The error to report when there is nothing left to try: that of the first attempt."""
+        """The error to report when there is nothing left to try: that of the first fence, or else of the first text."""
         return self._refusal or _no_code(self._sent)
 
     def located(self, failure: Failure) -> Failure:
@@ -56,7 +57,8 @@ class PythonReading:
         return failure._replace(column=failure.column + self._indent)
 
     def _next(self) -> Attempt | None:
-        for text in self._rest:
+        for text, fenced in self._rest:
+            self._fenced = fenced
             if not text.strip():
                 self._empty = True
                 continue
@@ -71,22 +73,26 @@ def _indent(text: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _texts(text: str) -> Iterator[str]:
+def _texts(text: str) -> Iterator[tuple[str, bool]]:
+    """The texts to try, each with whether it is out of fences.
+
+    What compiles as it stands is a script, whatever its strings hold: no fence is Python. What begins as code and does
+    not compile is a script with a mistake, and nothing in its strings is to run instead.
+    """
     found = fences.blocks(text) if "```" in text or "~~~" in text else []
-    chosen = _chosen(found)
-    if found and not _in_string(text, found[0].start):
+    if not found or fences.may_be_code(text) or _in_string(text, found[0].start):
+        yield text, False
+    if found:
+        chosen = [] if fences.opens_as_code(text) else _chosen(found)
         if chosen:
-            yield fences.only(text, chosen)
-            if len(chosen) > 1:
-                yield fences.only(text, chosen[:1])
+            yield fences.only(text, chosen), True
+        if len(chosen) > 1:
+            yield fences.only(text, chosen[:1]), True
         return
-    yield text
-    if chosen:
-        yield fences.only(text, chosen)
     if "```" in text and (late := fences.late_block(text)) and late.tag in _TAGS:
-        yield fences.only(text, [late])
+        yield fences.only(text, [late]), True
     if (code := fences.without_prose(text)) is not None:
-        yield code
+        yield code, False
 
 
 def _chosen(found: list[Block]) -> list[Block]:

@@ -184,7 +184,9 @@ def normal(text: str, *, shebang: bool = True) -> str:
 def _texts(text: str, language: Language) -> Iterator[tuple[str, bool]]:
     """The texts to try, each with whether it goes to the TypeScript image at once."""
     found = fences.blocks(text) if "```" in text or "~~~" in text else []
-    trusted = bool(found) and not _in_literal(text, found[0].start)
+    # Counting can be led astray, by a regular expression for instance; what compiles as it stands is no fence.
+    doubted = bool(found) and fences.opens_with_tildes(text) and fences.may_be_code(text)
+    trusted = bool(found) and not doubted and not _in_literal(text, found[0].start)
     if trusted:
         chosen = _chosen(text, found)
         if chosen:
@@ -196,7 +198,11 @@ def _texts(text: str, language: Language) -> Iterator[tuple[str, bool]]:
     late = fences.late_block(text) if "```" in text else None
     if late is not None and late.tag in _JAVASCRIPT | _TYPESCRIPT:
         yield _text(text, [late], language)
-    elif found and fences.opens_as_prose(text) and (chosen := _chosen(text, found)):
+    elif (
+        found
+        and (fences.opens_as_prose(text) or (doubted and not fences.opens_as_code(text)))
+        and (chosen := _chosen(text, found))
+    ):
         yield _text(text, chosen, language)
     elif (code := fences.without_prose(text)) is not None:
         yield code, language == "typescript" and looks_generic(code)

@@ -255,6 +255,15 @@ def test_a_fence_in_a_comment_or_template_of_code_is_no_fence() -> None:
     assert texts(template) == [template]
 
 
+def test_a_script_that_counting_would_misread_is_tried_before_the_fence_in_its_text() -> None:
+    sent = "const r = /['\"`]/\nconst s = `\n~~~js\nexample()\n~~~\n`"
+    assert texts(sent) == [sent]
+
+
+def test_a_fence_of_tildes_below_a_word_is_a_fence_when_the_text_does_not_compile() -> None:
+    assert texts("script\n~~~js\n1 + 1\n~~~") == ["script\n~~~js\n1 + 1\n~~~", "\n\n1 + 1\n"]
+
+
 def test_a_fence_at_the_end_of_a_line_of_prose_is_tried_second() -> None:
     sent = "Here it is: ```ts\nconst a: number = 1\n```"
     assert texts(sent) == [sent, "\nconst a: number = 1\n"]
@@ -278,6 +287,9 @@ def test_sentences_without_a_fence_are_blanked_when_the_text_does_not_compile() 
         "1. Find the tool.",
         "**Note:** This prints nothing.",
         "here is the code:",
+        "if you want to count the rows, use this:",
+        "with that done, the rest is:",
+        "for each of the rows we write:",
     ],
 )
 def test_a_sentence_is_prose(line: str) -> None:
@@ -300,6 +312,13 @@ def test_a_sentence_is_prose(line: str) -> None:
         "a ? b : c",
         "`text`",
         "",
+        "if ready:",
+        "while not done:",
+        "with lock:",
+        "for row in rows:",
+        "class Account:",
+        "elif ready:",
+        "except OSError:",
     ],
 )
 def test_a_line_of_code_is_not_prose(line: str) -> None:
