@@ -45,6 +45,11 @@ class Discovery:
             if self._registry.index.cold:
                 await anyio.to_thread.run_sync(self._registry.index.warm)
 
+    async def turn(self) -> None:
+        """To be awaited before a description, for the same reason."""
+        async with self._turn:
+            pass
+
     def visible(self, tool: Tool, view: View = EVERYTHING) -> bool:
         return not self._policy.hides(tool, view)
 

@@ -175,8 +175,7 @@ class ToolProxy:
         view = self._view(ctx)
         if path in (SEARCH, DESCRIBE):
             record.side_effect, record.decision = "read", "approve"
-            if path == SEARCH:
-                await self._discovery.ready()
+            await (self._discovery.ready() if path == SEARCH else self._discovery.turn())
             found = self._discovery.search if path == SEARCH else self._discovery.describe
             return self._outcome(ctx, ToolValue(found(args, view)), meta, record, None)
 

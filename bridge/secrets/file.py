@@ -55,8 +55,8 @@ def _real(path: str) -> str:
         raise SecretMissing(f"{path} is a link out of its folder")
     for parent in Path(real).parents:
         mode = parent.stat().st_mode
-        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-            raise SecretMissing(f"anyone may write to {parent}")
+        if mode & (stat.S_IWOTH | stat.S_IWGRP) and not mode & stat.S_ISVTX:
+            raise SecretMissing(f"{'anyone' if mode & stat.S_IWOTH else 'its group'} may write to {parent}")
     return real
 
 
@@ -65,5 +65,5 @@ def _check(path: str, facts: os.stat_result) -> None:
         raise SecretMissing(f"{path} is not a regular file")
     if facts.st_mode & (stat.S_IWOTH | stat.S_IWGRP):
         raise SecretMissing(f"{path} may be written by others (chmod go-w)")
-    if os.geteuid() != 0 and facts.st_uid not in (os.geteuid(), 0):
+    if facts.st_uid not in (os.geteuid(), 0):
         raise SecretMissing(f"{path} belongs to another user")

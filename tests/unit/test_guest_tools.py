@@ -28,6 +28,7 @@ def calls(source: str, **options: Any) -> list[list[Any]]:
         ("tools.search('issues')", "$search", {"query": "issues"}, False),
         ("tools.search('issues', { limit: 5, cursor: 'c', integration: 'g' })",
          "$search", {"query": "issues", "limit": 5, "cursor": "c", "integration": "g"}, False),
+        ("tools.search('issues', { limt: 5, cursor: null })", "$search", {"query": "issues", "limt": 5}, False),
         ("tools.search({ query: 'issues', limit: 5 })", "$search", {"query": "issues", "limit": 5}, False),
         ("tools.describe('a.b.c.d')", "$describe", {"path": "a.b.c.d"}, False),
         ("tools.describe(tools.a.b.c.d)", "$describe", {"path": "a.b.c.d"}, False),

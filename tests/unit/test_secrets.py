@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bridge.secrets import file
 from bridge.secrets.env import EnvSecrets
 from bridge.secrets.file import FileSecrets
 from bridge.secrets.local import LocalSecrets
@@ -214,6 +215,16 @@ async def test_a_link_stays_in_its_folder_and_nobody_else_writes_to_a_file_or_it
     with pytest.raises(SecretMissing, match="written by others"):
         await provider.resolve("org", str(mounted / "token"))
     (mounted / "..2026" / "token").chmod(0o444)
-    mounted.chmod(0o777)
-    with pytest.raises(SecretMissing, match="anyone may write"):
-        await provider.resolve("org", str(mounted / "token"))
+    for mode, who in ((0o777, "anyone"), (0o775, "its group")):
+        mounted.chmod(mode)
+        with pytest.raises(SecretMissing, match=f"{who} may write"):
+            await provider.resolve("org", str(mounted / "token"))
+    mounted.chmod(0o1775)
+    assert (await provider.resolve("org", str(mounted / "token"))).reveal() == "mounted-value"
+
+
+def test_a_secret_file_of_another_user_is_refused_also_to_root():
+    another = os.stat_result((0o100600, 0, 0, 1, os.geteuid() + 12_345, 0, 0, 0, 0, 0))
+    with pytest.raises(SecretMissing, match="belongs to another user"):
+        file._check("/etc/token", another)
+    file._check("/etc/token", os.stat_result((0o100600, 0, 0, 1, os.geteuid(), 0, 0, 0, 0, 0)))

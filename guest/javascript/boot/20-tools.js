@@ -33,9 +33,12 @@ const search = (query, options) => {
     return misuse('tools.search takes a text: await tools.search("list open issues", { limit: 5 })');
   const args = create(null);
   args.query = query;
-  if (from.limit !== undefined) args.limit = from.limit;
-  if (from.cursor !== undefined && from.cursor !== null) args.cursor = from.cursor;
-  if (from.integration !== undefined) args.integration = from.integration;
+  // Whatever else is said goes along: the host refuses what it does not know, with the name that may have been meant.
+  const names = keysOf(from);
+  for (let i = 0; i < names.length; i++) {
+    const value = from[names[i]];
+    if (names[i] !== "query" && value !== undefined && value !== null) args[names[i]] = value;
+  }
   return natives.call("$search", args, false);
 };
 
