@@ -20,8 +20,9 @@ FILE_S = 60
 
 
 @pytest.fixture
-def adapter(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Let every peer be this program, for which PROBE is sys.argv[1]."""
+def adapter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
+    """Let every peer be this program, for which PROBE is sys.argv[1]; none need be installed for it."""
+    monkeypatch.setattr(asked, "folder", lambda peer: tmp_path)
 
     def put(program: str) -> None:
         monkeypatch.setattr(asked, "words", lambda peer: [sys.executable, "-S", "-c", f"import sys\n{program}"])
