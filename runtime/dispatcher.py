@@ -272,7 +272,9 @@ class Dispatcher:
         return await Link.spawn(self._boot, mode=self._mode, grace_s=self.settings.grace_ms / 1000, closed=closed)
 
     def _join(self, link: Link) -> None:
-        """Take a new worker into the pool, and let those drain that it replaces."""
+        """Take a new worker into the pool, unless it is gone already, and let those drain that it replaces."""
+        if link.gone is not None:
+            return
         link.freed = self._freed
         self._links.add(link)
         for other in list(self._links):
@@ -292,23 +294,28 @@ class Dispatcher:
 
     async def _replace(self) -> None:
         try:
-            while True:
-                await asyncio.sleep(_BACKOFF_S[min(self._failures, len(_BACKOFF_S) - 1)])
-                generation = self._generation
-                try:
-                    link = await self._spawn(self._gone)
-                except (Died, OSError) as e:
-                    self._failures += 1
-                    _log.error("worker_not_started", reason=str(e), failures=self._failures)
-                else:
-                    self._failures = 0
-                    if generation == self._generation:
-                        self._join(link)
-                        await asyncio.to_thread(give_back)
-                        return
-                    link.kill("the worker was replaced")
+            link = await self._replacement()
         finally:
             self._starting -= 1
+        self._join(link)
+        # It may have gone in the meantime, and whoever noticed still counted it among those that start.
+        self._keep_up()
+        await asyncio.to_thread(give_back)
+
+    async def _replacement(self) -> Link:
+        while True:
+            await asyncio.sleep(_BACKOFF_S[min(self._failures, len(_BACKOFF_S) - 1)])
+            generation = self._generation
+            try:
+                link = await self._spawn(self._gone)
+            except (Died, OSError) as e:
+                self._failures += 1
+                _log.error("worker_not_started", reason=str(e), failures=self._failures)
+            else:
+                self._failures = 0
+                if generation == self._generation:
+                    return link
+                link.kill("the worker was replaced")
 
     def _gone(self, link: Link) -> None:
         if link in self._links:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -19,6 +20,7 @@ import pytest
 
 from bridge.wire.errors import ConfigError, Overloaded
 from bridge.wire.frames import Answer, Ended, Pending
+from runtime import dispatcher as dispatcher_module
 from runtime import link as link_module
 from runtime.dispatcher import Dispatcher, DispatcherSettings, Lost, Slot
 from runtime.link import Link
@@ -240,6 +242,42 @@ async def test_workers_killed_again_and_again_come_back() -> None:
         await worker_ids(dispatcher, 2)
         assert (await run(dispatcher, "", language="quick")).result == b"\x02"
         assert dispatcher.level()["running"] == 0
+
+
+async def test_workers_killed_as_soon_as_they_have_come_are_replaced_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PER-18."""
+    async with pool(workers=2) as dispatcher:
+        tidied = threading.Event()
+        monkeypatch.setattr(dispatcher_module, "give_back", tidied.wait)
+        try:
+            for _ in range(2):
+                for pid in await worker_ids(dispatcher, 2):
+                    os.kill(pid, signal.SIGKILL)
+                await worker_ids(dispatcher, 0)
+        finally:
+            tidied.set()
+        await worker_ids(dispatcher, 2)
+
+
+async def test_a_worker_that_is_gone_before_it_joins_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PER-18."""
+    async with pool(workers=1) as dispatcher:
+        spawn, died = dispatcher._spawn, asyncio.Event()
+
+        async def dying(closed: Any) -> Link:
+            link = await spawn(closed)
+            if not died.is_set():
+                await link.close()
+                died.set()
+            return link
+
+        monkeypatch.setattr(dispatcher, "_spawn", dying)
+        [pid] = await worker_ids(dispatcher, 1)
+        os.kill(pid, signal.SIGKILL)
+        async with asyncio.timeout(30):
+            await died.wait()
+        await worker_ids(dispatcher, 1)
+        assert len(links(dispatcher)) == 1
 
 
 async def test_a_stopped_worker_is_killed_when_it_does_not_answer_a_cancel() -> None:
